@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Code that is imported by the measured processes, in the measured environment.
+
+It may import the standard library, torch and vllm, and nothing else of the harness.
+"""
