@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What several commands share: the project's data files, and reporting."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.models.base import load
+from harness.models.pin import Upstream
+from harness.models.series import Series
+from harness.paths import Project, default_project
+
+
+@dataclass(frozen=True)
+class Context:
+    """The project a command works on."""
+
+    project: Project
+    upstream: Upstream
+    series: Series
+
+
+def context() -> Context:
+    """Read the pin and the series.
+
+    Raises:
+        UsageError: One of the files is missing or malformed.
+    """
+    project = default_project()
+    return Context(
+        project,
+        load(project.configs / "upstream.yaml", Upstream),
+        load(project.patches / "series.yaml", Series),
+    )
+
+
+def say(line: str) -> None:
+    """One line of progress; standard output is kept for the report."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def emit(
+    arguments: argparse.Namespace, report: dict[str, Any], lines: Iterable[str]
+) -> None:
+    """The report: as JSON with ``--json``, else as lines."""
+    if arguments.json:
+        print(json.dumps(report, indent=2))
+    else:
+        for line in lines:
+            print(line)
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """The ``--source`` option."""
+    parser.add_argument(
+        "--source",
+        help="git, sdist, or the path or URL of a clone; default: the one in use, "
+        "else git, else sdist",
+    )
