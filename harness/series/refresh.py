@@ -33,7 +33,7 @@ from harness.series.export import (
 )
 
 SERIES_FILE = "series.yaml"
-_UNDESCRIBED = "Describe here, for the reviewer, what this patch changes and why."
+UNDESCRIBED = "Describe here, for the reviewer, what this patch changes and why."
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def _new_entry(number: str, commit: _Commit) -> PatchEntry:
     return PatchEntry(
         number=number,
         file=file_name(number, commit.subject),
-        summary=_UNDESCRIBED,
+        summary=UNDESCRIBED,
         targets=commit.targets,
         upstream=UpstreamStatus(state=UpstreamState.PENDING, note="not submitted"),
         remove_when="upstream has this change",
