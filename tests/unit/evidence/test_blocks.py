@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.evidence.statistics import blocks
@@ -54,7 +54,6 @@ def test_ratio_interval_is_on_the_ratio_scale():
 
 
 @given(d=logs)
-@settings(max_examples=40, deadline=None)
 def test_sign_flip_is_the_enumeration(d):
     means = [
         np.mean(np.array(signs) * d)
@@ -66,7 +65,6 @@ def test_sign_flip_is_the_enumeration(d):
 
 
 @given(d=logs, scale=st.floats(0.01, 100))
-@settings(max_examples=40, deadline=None)
 def test_sign_flip_does_not_depend_on_scale_and_mirrors(d, scale):
     scaled = np.array(d) * scale
     assert blocks.sign_flip(scaled, "less") == pytest.approx(
@@ -103,7 +101,6 @@ def test_mde_table(sd, four, six):
 
 
 @given(k=st.integers(2, 20), sd=st.floats(1e-4, 0.5))
-@settings(max_examples=40, deadline=None)
 def test_mde_falls_with_pairs_and_grows_with_spread(k, sd):
     assert blocks.mde(k + 1, sd) < blocks.mde(k, sd)
     assert blocks.mde(k, 2 * sd) == pytest.approx(2 * blocks.mde(k, sd))
