@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 
@@ -27,11 +28,20 @@ class HarnessError(Exception):
         what: What went wrong, without a final full stop.
         where: The file (with line), patch, release or process concerned.
         fix: What the user can do about it.
+        detail: Lines shown above the one line, such as the end of a log.
     """
 
     exit_code = ExitCode.INFRASTRUCTURE
 
-    def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        fix: str = "",
+        detail: Sequence[str] = (),
+    ) -> None:
+        self.detail = tuple(detail)
         self.what = what
         self.where = where
         self.fix = fix
