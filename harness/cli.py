@@ -11,12 +11,13 @@ import pkgutil
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NoReturn, Protocol, cast
 
 import harness.commands
 from harness.errors import ExitCode, HarnessError, UsageError
+from harness.paths import default_root
 
 
 class Command(Protocol):
@@ -34,8 +35,13 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message, fix=f"see {self.prog} --help")
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser with one subcommand per module in ``harness.commands``."""
+def parser(named: Collection[str] = ()) -> argparse.ArgumentParser:
+    """The parser with one subcommand per module in ``harness.commands``.
+
+    Args:
+        named: The words of a command line. When one of them is a command, only that
+            one is imported: the others' libraries would cost a second.
+    """
     top = _Parser(
         prog="harness",
         description="Carries a patch series for vLLM and measures what it does.",
@@ -43,12 +49,16 @@ def parser() -> argparse.ArgumentParser:
         "2 inconclusive, 3 infrastructure failure, 4 bad usage or input.",
     )
     top.add_argument("--json", action="store_true", help="report as JSON on stdout")
+    top.add_argument(
+        "--root",
+        type=Path,
+        default=default_root(),
+        help="the folder with configs/ and patches/ (default: this checkout)",
+    )
     commands = top.add_subparsers(
         dest="command", required=True, metavar="COMMAND", parser_class=_Parser
     )
-    for module in sorted(m.name for m in pkgutil.iter_modules(_paths())):
-        if module.startswith("_"):
-            continue
+    for module in _modules(named):
         command = cast(Command, importlib.import_module(f"harness.commands.{module}"))
         name = module.replace("_", "-")
         sub = commands.add_parser(
@@ -63,7 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; every failure becomes one line and a documented code."""
     as_json = "--json" in (sys.argv if argv is None else argv)
     try:
-        arguments = parser().parse_args(argv)
+        words = sys.argv[1:] if argv is None else argv
+        arguments = parser(words).parse_args(words)
         return int(arguments.run(arguments))
     except HarnessError as error:
         return _fail(error.line(), error.exit_code, as_json)
@@ -92,5 +103,7 @@ def _log() -> Path:
     return Path(name)
 
 
-def _paths() -> list[str]:
-    return list(harness.commands.__path__)
+def _modules(named: Collection[str]) -> list[str]:
+    found = pkgutil.iter_modules(harness.commands.__path__)
+    names = sorted(m.name for m in found if not m.name.startswith("_"))
+    return [n for n in names if n.replace("_", "-") in named] or names

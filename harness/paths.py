@@ -54,9 +54,9 @@ class Project:
         return Path(named).expanduser() if named else self.root.parent / "shared"
 
 
-def default_project() -> Project:
+def default_root() -> Path:
     """The checkout that this package runs from."""
-    return Project(Path(__file__).resolve().parent.parent)
+    return Path(__file__).resolve().parent.parent
 
 
 def cache_dir() -> Path:

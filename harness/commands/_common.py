@@ -13,7 +13,7 @@ from typing import Any
 from harness.models.base import load
 from harness.models.pin import Upstream
 from harness.models.series import Series
-from harness.paths import Project, default_project
+from harness.paths import Project
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class Context:
     series: Series
 
 
-def context() -> Context:
-    """Read the pin and the series.
+def context(arguments: argparse.Namespace) -> Context:
+    """Read the pin and the series of the project at ``--root``.
 
     Raises:
         UsageError: One of the files is missing or malformed.
     """
-    project = default_project()
+    project = Project(arguments.root.resolve())
     return Context(
         project,
         load(project.configs / "upstream.yaml", Upstream),

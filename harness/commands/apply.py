@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
-    here = context()
+    here = context(arguments)
     done = apply(
         here.project,
         here.upstream,

@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
-    here = context()
+    here = context(arguments)
     state = read_state(here.project)
     if state and not arguments.discard:
         refuse_local_work(here.project, state)

@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
-    here = context()
+    here = context(arguments)
     found = lint_series(here.project.patches, here.upstream, here.series)
     if not found:
         # Applying is worth trying only when the files are whole.

@@ -24,10 +24,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
-    here = context()
+    here = context(arguments)
     state = require_state(here.project)
     done = refresh(here.project, here.upstream, here.series, state, drop=arguments.drop)
-    here = context()
+    here = context(arguments)
     write_readme(here.project, here.upstream, here.series)
     # The commits are in patches/ now: bring the checkout to their canonical form.
     apply(

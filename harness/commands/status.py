@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
-    here = context()
+    here = context(arguments)
     state = read_state(here.project)
     report: dict[str, Any] = {
         "tag": here.upstream.tag,

@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
-    here = context()
+    here = context(arguments)
     signoff = parse_signoff(arguments.signoff)
     state = require_state(here.project)
     into = here.project.build / "submission"

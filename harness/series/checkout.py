@@ -69,6 +69,7 @@ def apply(
     """
     with locked(project.build / ".lock"):
         existing = read_state(project)
+        _sweep(project)
         if existing and not discard:
             refuse_local_work(project, existing)
         if existing and source in (None, existing.source):
@@ -161,12 +162,8 @@ def _build(
     source: SourceRepository,
     say: Say,
 ) -> Checkout:
-    trees = project.build / ".trees"
+    trees = _trees(project)
     trees.mkdir(parents=True, exist_ok=True)
-    current = project.checkout.resolve() if project.checkout.is_symlink() else None
-    for leftover in trees.iterdir():
-        if leftover != current:
-            shutil.rmtree(leftover)
     fresh = Path(tempfile.mkdtemp(prefix=f"{upstream.tag}-", dir=trees))
     fresh.chmod(0o755)
     try:
@@ -179,9 +176,22 @@ def _build(
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
-    if current:
-        shutil.rmtree(current, ignore_errors=True)
+    _sweep(project)
     return Checkout(project.checkout, state, changed=True)
+
+
+def _sweep(project: Project) -> None:
+    """Remove every tree but the current one: old states, and what a kill left."""
+    trees = _trees(project)
+    for leftover in trees.iterdir() if trees.exists() else ():
+        if leftover.resolve() != project.checkout.resolve():
+            # A git process that outlived its parent may still write there; what
+            # stays goes next time.
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _trees(project: Project) -> Path:
+    return project.build / ".trees"
 
 
 def _populate(

@@ -61,7 +61,9 @@ def _commit(
         )
     message = read_message(git, path)
     _compare(git, parent, entry, "before")
-    done = git.run("apply", "--cached", str(path.resolve()), env=index, check=False)
+    done = git.run(
+        "apply", "-v", "--cached", str(path.resolve()), env=index, check=False
+    )
     if done.status != 0:
         reasons = [
             line.removeprefix("error: ")
@@ -70,6 +72,11 @@ def _commit(
         ]
         raise PatchError(
             f"does not apply: {'; '.join(reasons) or done.stderr}", where=entry.file
+        )
+    moved = [line for line in done.stderr.splitlines() if "succeeded at" in line]
+    if moved:
+        raise PatchError(
+            f"not at its place: {moved[0].strip().rstrip('.')}", where=entry.file
         )
     tree = git.run("write-tree", env=index).text
     commit = commit_tree(git, tree, parent, message.author, message.date, message.text)
