@@ -42,9 +42,14 @@ def answer(*, harm: bool, excluded: bool) -> Answer:
 
 def points(share: float) -> str:
     """A difference of shares in percentage points."""
-    return f"{100 * share:+.2f} points"
+    return f"{_two_places(100 * share)} points"
 
 
 def percent(log_ratio: float) -> str:
     """A log ratio as a change in percent."""
-    return f"{100 * math.expm1(log_ratio):+.2f}%"
+    return f"{_two_places(100 * math.expm1(log_ratio))}%"
+
+
+def _two_places(value: float) -> str:
+    # Adding zero turns a rounded -0.0 into 0.0.
+    return f"{round(value, 2) + 0.0:+.2f}"

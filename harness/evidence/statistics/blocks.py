@@ -92,8 +92,9 @@ def sign_flip(logs: ArrayLike, alternative: Alternative = "two-sided") -> float:
         return {"two-sided": 1.0, "less": 0.5 if d[0] < 0 else 1.0}.get(
             alternative, 0.5 if d[0] > 0 else 1.0
         )
+    scale = float(np.max(np.abs(d))) or 1.0
     result = stats.permutation_test(
-        (d,),
+        (d / scale,),
         _mean,
         permutation_type="samples",
         vectorized=True,
@@ -105,7 +106,8 @@ def sign_flip(logs: ArrayLike, alternative: Alternative = "two-sided") -> float:
 
 
 def _mean(values: Floats, axis: int) -> Floats:
-    return np.asarray(np.mean(values, axis=axis), dtype=np.float64)
+    # Arrangements whose means are equal must tie, in whatever order they are summed.
+    return np.asarray(np.round(np.mean(values, axis=axis), 12), dtype=np.float64)
 
 
 def smallest_p(blocks: int) -> float:

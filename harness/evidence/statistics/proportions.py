@@ -16,6 +16,9 @@ from scipy import optimize, stats
 
 from harness.evidence.statistics.intervals import Estimate, check_alpha, check_level
 
+RESAMPLES = 9999
+"""Draws of a bootstrap; the usual number for its outer quantiles."""
+
 
 @dataclass(frozen=True)
 class PairedCounts:
@@ -176,21 +179,15 @@ def bootstrap_difference(
     """
     check_level(level)
     change = _mean_change(base, patched)
-    if np.ptp(change) == 0:
-        value = float(change[0])
-        return Estimate(value, value, value, level)
-    interval = stats.bootstrap(
-        (change,),
-        np.mean,
-        confidence_level=level,
-        n_resamples=9999,
-        batch=500,
-        method="percentile",
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
-    return Estimate(
-        float(change.mean()), float(interval.low), float(interval.high), level
+    # Drawing questions with replacement is a multinomial draw of the few values that
+    # their changes have.
+    values, counts = np.unique(change, return_counts=True)
+    draws = np.random.default_rng(seed).multinomial(
+        change.size, counts / change.size, size=RESAMPLES
     )
+    tail = (1 - level) / 2
+    low, high = np.quantile(draws @ values / change.size, [tail, 1 - tail])
+    return Estimate(float(change.mean()), float(low), float(high), level)
 
 
 def clustered_difference(
