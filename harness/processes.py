@@ -124,6 +124,7 @@ class Supervised:
             "log": str(log),
             "env": {**variables, RUN_ID: self.run_id},
             "cwd": str(cwd) if cwd else None,
+            "grace": grace,
         }
         script = Path(__file__).with_name("supervisor.py")
         self._supervisor = subprocess.Popen(
@@ -196,7 +197,7 @@ class Supervised:
         """
         if not self._gone:
             self.members()
-            self._tell(f"stop {self._grace}")
+            self._tell("stop")
         deadline = time.monotonic() + self._grace + _KILL_PATIENCE
         while not self._gone and time.monotonic() < deadline:
             event = self._next_event(1.0)

@@ -9,10 +9,10 @@ another session, ignore SIGTERM or overwrote their environment (vLLM does all th
 are found as well.
 
 Run as a file, with the standard library alone: ``python -I -S supervisor.py``.
-Standard input carries one JSON line {command, log, env, cwd}, then lines
-``stop <seconds of grace>``. Standard output gets one JSON line per event:
-{"started": pid}, {"exit": status} (negative: the signal), {"gone": true}, or
-{"error": text} when the command can't be started.
+Standard input carries one JSON line {command, log, env, cwd, grace}, then perhaps a
+line ``stop``; ``grace`` is the seconds between SIGTERM and SIGKILL. Standard output
+gets one JSON line per event: {"started": pid}, {"exit": status} (negative: the
+signal), {"gone": true}, or {"error": text} when the command can't be started.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
 LEFTOVER_GRACE = 5.0
-"""Seconds that a finished command's own children get to end by themselves."""
+"""Most seconds that a finished command's own children get to end by themselves."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -43,10 +43,9 @@ class Supervisor:
     def __init__(self, request: dict[str, Any], control: int, wake: int) -> None:
         self._control = control
         self._wake = wake
-        self._buffer = b""
         self._pid = 0
         self._status: int | None = None
-        self._stop_grace: float | None = None
+        self._stopping = False
         self._request = request
 
     def run(self) -> int:
@@ -57,9 +56,9 @@ class Supervisor:
             return 1
         self._pid = process.pid
         _say(started=process.pid)
-        while self._status is None and self._stop_grace is None:
+        while self._status is None and not self._stopping:
             self._step(None)
-        self._end(LEFTOVER_GRACE if self._stop_grace is None else self._stop_grace)
+        self._end(self._request["grace"])
         # Keep the object from polling the process that _reap() has collected.
         process.returncode = self._status
         _say(gone=True)
@@ -67,7 +66,7 @@ class Supervisor:
 
     def stop_on_signal(self) -> None:
         """End the command as if the harness had asked for it."""
-        self._stop_grace = LEFTOVER_GRACE
+        self._stopping = True
 
     def _step(self, timeout: float | None) -> None:
         """Wait for news: a child's end, a line from the harness, or the time."""
@@ -80,17 +79,11 @@ class Supervisor:
         self._reap()
 
     def _listen(self) -> None:
-        data = os.read(self._control, 65536)
+        data = os.read(self._control, 4096)
         if not data:
             # The harness is gone. Nobody reads our reports from here on.
             self._control = -1
-            self._stop_grace = LEFTOVER_GRACE
-            return
-        *lines, self._buffer = (self._buffer + data).split(b"\n")
-        for line in lines:
-            word, _, grace = line.decode().partition(" ")
-            if word == "stop":
-                self._stop_grace = float(grace)
+        self._stopping = True
 
     def _reap(self) -> None:
         while True:
@@ -107,9 +100,14 @@ class Supervisor:
     def _end(self, grace: float) -> None:
         """TERM to the command's group, a wait, then KILL until nothing is left."""
         _signal_group(self._pid, signal.SIGTERM)
+        leftover = min(grace, LEFTOVER_GRACE)
         deadline = time.monotonic() + grace
+        running = self._status is None
         while descendants(os.getpid()) and time.monotonic() < deadline:
             self._step(0.1)
+            if running and self._status is not None:
+                running = False
+                deadline = min(deadline, time.monotonic() + leftover)
         while left := descendants(os.getpid()):
             for pid in left:
                 _signal(pid, signal.SIGKILL)

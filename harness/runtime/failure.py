@@ -8,8 +8,9 @@ the reason is the first exception in the log, not the last.
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -71,9 +72,18 @@ _PREFIX = re.compile(
 )
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _EXCEPTION = re.compile(
-    r"^(?P<name>(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt|Warning))(?::\s*(?P<text>.*))?$"
+    r"^(?P<name>(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt))(?::\s*(?P<text>.*))?$"
 )
 _ARGUMENT_ERROR = re.compile(r"^\S+(?: \S+)?: error: (?P<text>.+)$")
+_WRAPPERS = (
+    "Engine core initialization failed",
+    "Engine process failed to start",
+    "CalledProcessError",
+    "Error raised in subprocess",
+    "WorkerProc initialization failed",
+)
+"""What a process says when it fails because another one did."""
+_PORT = ("Address already in use", "address already in use")
 _MEMORY = (
     "out of memory",
     "Cannot allocate memory",
@@ -95,45 +105,66 @@ def read_log(log: Path) -> list[str]:
 
 def diagnose(status: int | None, lines: Sequence[str]) -> Diagnosis:
     """The cause of an end with ``status`` (None: still running) and this log."""
-    for line in lines:
-        if "Address already in use" in line or "address already in use" in line:
-            return Diagnosis(Cause.PORT, line.strip())
-        if any(word in line for word in _MEMORY):
-            return Diagnosis(Cause.MEMORY, line.strip())
-    raised = _first_exception(lines)
-    if raised is not None:
+    raised = _root_exception(_exceptions(lines))
+    text = raised.text if raised else ""
+    for cause, words in ((Cause.PORT, _PORT), (Cause.MEMORY, _MEMORY)):
+        if any(word in text for word in words) and raised:
+            return replace(raised, cause=cause)
+    if raised:
         return raised
     for line in lines:
         if match := _ARGUMENT_ERROR.match(line):
             return Diagnosis(Cause.ARGUMENTS, match["text"])
+    for cause, words in ((Cause.PORT, _PORT), (Cause.MEMORY, _MEMORY)):
+        for line in lines:
+            if any(word in line for word in words):
+                return Diagnosis(cause, line.strip())
     if status is None:
         return Diagnosis(Cause.EXIT, "no reason in the log")
     how = processes.describe_status(status)
-    if status == -9:
+    if status == -signal.SIGKILL:
         how += " (not by us; often the kernel, when memory runs out)"
     return Diagnosis(Cause.SIGNAL if status < 0 else Cause.EXIT, how)
 
 
-def _first_exception(lines: Sequence[str]) -> Diagnosis | None:
-    """The exception that ends the first traceback, with its innermost frame.
+def _root_exception(raised: Sequence[Diagnosis]) -> Diagnosis | None:
+    """The one that the others follow from.
 
-    A syntax error names its place in a frame line too, without a traceback head.
+    A syntax error is always it. Otherwise the first, unless that one only reports
+    that another process failed: its traceback then comes further down.
     """
+    for wanted in raised:
+        if wanted.cause is Cause.SYNTAX:
+            return wanted
+    for wanted in raised:
+        if not any(word in wanted.text for word in _WRAPPERS):
+            return wanted
+    return raised[0] if raised else None
+
+
+def _exceptions(lines: Sequence[str]) -> list[Diagnosis]:
+    """Every exception in the log, with the innermost frame above it."""
+    found = []
     frame: re.Match[str] | None = None
     for line in lines:
-        if found := _FRAME.match(line):
-            frame = found
+        if match := _FRAME.match(line):
+            frame = match
         elif frame is not None and (raised := _EXCEPTION.match(line)):
-            name = raised["name"].rpartition(".")[2]
-            cause = Cause.EXCEPTION
-            if name in _SYNTAX_ERRORS:
-                cause = Cause.SYNTAX
-            elif name in _IMPORT_ERRORS:
-                cause = Cause.IMPORT
-            return Diagnosis(
-                cause,
-                f"{line.strip()} at {frame['file']}:{frame['line']}",
-                file=frame["file"],
-                line=int(frame["line"]),
+            found.append(
+                Diagnosis(
+                    _cause_of(raised["name"].rpartition(".")[2]),
+                    f"{line.strip()} at {frame['file']}:{frame['line']}",
+                    file=frame["file"],
+                    line=int(frame["line"]),
+                )
             )
-    return None
+            frame = None
+    return found
+
+
+def _cause_of(name: str) -> Cause:
+    if name in _SYNTAX_ERRORS:
+        return Cause.SYNTAX
+    if name in _IMPORT_ERRORS:
+        return Cause.IMPORT
+    return Cause.EXCEPTION

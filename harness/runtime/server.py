@@ -26,7 +26,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from harness import files
 from harness.inside.proof import FOLDER as PROOF_FOLDER
 from harness.models.proof import Proof
-from harness.processes import Supervised, tail
+from harness.processes import STOP_GRACE, Supervised, tail
 from harness.runtime import failure, proof
 from harness.runtime.failure import Cause, Diagnosis, ServerError
 from harness.runtime.overlay import Overlay
@@ -41,6 +41,9 @@ with the usual numbers of speculative tokens, so that the engine has to go round
 _LOOK = 0.5
 """Seconds between looks at a starting server."""
 
+_REPORT_PATIENCE = 5.0
+"""Seconds from a process's end until its supervisor must have told us."""
+
 _TOKEN_COUNTER = "vllm:generation_tokens"
 _ENGINE_TITLES = ("VLLM::EngineCore", "VLLM::Worker")
 
@@ -52,7 +55,8 @@ class ServerSpec:
     ``arguments`` and ``env`` come on top of the model, its name, host and port, and
     of the overlay's environment. ``prompt`` is what readiness is tried with: text, or
     token ids. Deadlines are seconds: ``start_deadline`` for the whole start,
-    ``stall_deadline`` without a new line in the log, or for the first completion.
+    ``stall_deadline`` without a new line in the log, or for the first completion,
+    ``stop_grace`` from SIGTERM to SIGKILL.
     """
 
     model: Path
@@ -61,6 +65,7 @@ class ServerSpec:
     env: Mapping[str, str] = field(default_factory=dict, hash=False)
     start_deadline: float = 900.0
     stall_deadline: float = 300.0
+    stop_grace: float = STOP_GRACE
     prompt: str | tuple[int, ...] = "1 2 3 4"
 
 
@@ -109,16 +114,17 @@ class Server:
 
     def check(self) -> None:
         """Raise ServerError unless the server is still the process we started."""
-        status = self._process.poll()
+        same = self._process.same_process()
+        # The report of its end may come a moment after the end.
+        status = self._process.wait(0 if same else _REPORT_PATIENCE)
         if status is not None:
             diagnosis = failure.diagnose(status, failure.read_log(self.log))
-            raise ServerError(diagnosis, what="died", log=self.log)
-        if not self._process.same_process():
-            raise ServerError(
-                Diagnosis(Cause.CHANGED, f"pid {self.pid} is another process now"),
-                what="died",
-                log=self.log,
-            )
+        elif not same:
+            text = f"pid {self.pid} is another process now"
+            diagnosis = Diagnosis(Cause.CHANGED, text)
+        else:
+            return
+        raise ServerError(diagnosis, what="died", log=self.log)
 
     def metrics(self) -> str:
         """The server's Prometheus text.
@@ -338,7 +344,9 @@ def serve(overlay: Overlay, spec: ServerSpec, folder: Path) -> Iterator[Server]:
         PROOF_FOLDER: str(proof_folder),
     }
     try:
-        with Supervised(command, log=log, env=env, cwd=folder) as process:
+        with Supervised(
+            command, log=log, env=env, cwd=folder, grace=spec.stop_grace
+        ) as process:
             server = Server(overlay, spec, process, port, key, proof_folder)
             server._await_ready()
             yield server
