@@ -18,6 +18,7 @@ from typing import NoReturn, Protocol, cast
 import harness.commands
 from harness.errors import ExitCode, HarnessError, UsageError
 from harness.paths import default_root
+from harness.processes import sigterm_interrupts
 
 
 class Command(Protocol):
@@ -75,8 +76,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         words = sys.argv[1:] if argv is None else argv
         arguments = parser(words).parse_args(words)
-        return int(arguments.run(arguments))
+        with sigterm_interrupts():
+            return int(arguments.run(arguments))
     except HarnessError as error:
+        for line in error.detail:
+            print(f"  | {line}", file=sys.stderr)
         return _fail(error.line(), error.exit_code, as_json)
     except KeyboardInterrupt:
         return _fail("interrupted", ExitCode.INFRASTRUCTURE, as_json)
