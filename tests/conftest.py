@@ -26,10 +26,22 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return cache
 
 
+@pytest.fixture(scope="session")
+def toy_template(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    """The toy as every test finds it; built once."""
+    root = tmp_path_factory.mktemp("toy")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CACHE_VARIABLE, str(root / "cache"))
+        return build(root)
+
+
 @pytest.fixture
-def toy(tmp_path: Path, own_cache: Path) -> Toy:
+def toy(tmp_path: Path, own_cache: Path, toy_template: Toy) -> Toy:
     """A toy upstream with a series of two patches, applied."""
-    return build(tmp_path)
+    root = toy_template.project.root
+    shutil.copytree(root.parent / "cache", own_cache)
+    shutil.copytree(root, tmp_path / "project", symlinks=True)
+    return Toy(Project(tmp_path / "project"), toy_template.clone, toy_template.commit)
 
 
 @pytest.fixture
