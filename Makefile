@@ -15,6 +15,8 @@ PROFILE ?=
 QUICK ?=
 FORCE ?=
 TAG ?=
+SINCE ?=
+SERIES ?=
 JSON ?=
 PYTHON ?=
 SIGNOFF ?=
@@ -25,7 +27,7 @@ export SIGNOFF
 common = $(if $(JSON),--json)
 source = $(if $(SOURCE),--source "$(SOURCE)")
 
-.PHONY: help setup apply status refresh lint verify submit test test-fast check lock clean
+.PHONY: help setup apply status refresh lint verify compat submit test test-fast check lock clean
 
 help: ## this text
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -36,7 +38,7 @@ $(VENV)/.ready: $(LOCKS)/uv.txt $(LOCKS)/harness.txt pyproject.toml
 	@echo "setting up $(VENV)"
 	@rm -f $@; test -x $(VENV)/bin/python || $(PYTHON3) -m venv $(VENV)
 	@PIP_CONFIG_FILE=/dev/null $(VENV)/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r $(LOCKS)/uv.txt
-	@$(VENV)/bin/uv pip sync -q --python $(VENV)/bin/python --require-hashes $(LOCKS)/harness.txt
+	@$(VENV)/bin/uv pip sync -q --compile-bytecode --python $(VENV)/bin/python --require-hashes $(LOCKS)/harness.txt
 	@$(VENV)/bin/uv pip install -q --python $(VENV)/bin/python --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -54,6 +56,9 @@ lint: setup ## check the series: listed, canonical, declared, and clean by vLLM'
 
 verify: setup ## measure before and after each patch: PROFILE=cpu QUICK=1 FORCE=1
 	@$(HARNESS) $(common) verify $(if $(PROFILE),--profile "$(PROFILE)") $(if $(QUICK),--quick) $(if $(FORCE),--force) $(if $(PYTHON),--python "$(PYTHON)") $(source) $(ARGS)
+
+compat: setup ## a verdict per patch for every release: TAG=vX SINCE=vX SERIES=DIR SOURCE=git
+	@$(HARNESS) $(common) compat $(source) $(if $(TAG),--tag "$(TAG)") $(if $(SINCE),--since "$(SINCE)") $(if $(SERIES),--series "$(SERIES)") $(ARGS)
 
 submit: setup ## submission copies with your sign-off: SIGNOFF="Name <mail>"
 	@$(HARNESS) $(common) submit $(ARGS)
