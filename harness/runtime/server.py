@@ -211,6 +211,10 @@ class Server:
             timeout=timeout,
         )
 
+    def processes(self) -> list[psutil.Process]:
+        """Every process of this server that is alive now."""
+        return self._process.members()
+
     def _serving_pids(self) -> set[int]:
         engines = {p.pid for p in self._process.members() if _is_engine(p)}
         return {self.pid} | engines
