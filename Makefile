@@ -17,6 +17,7 @@ FORCE ?=
 TAG ?=
 SINCE ?=
 SERIES ?=
+CONTINUE ?=
 JSON ?=
 PYTHON ?=
 SIGNOFF ?=
@@ -25,9 +26,10 @@ ARGS ?=
 export SIGNOFF
 
 common = $(if $(JSON),--json)
+release = $(if $(TAG),--tag "$(TAG)")
 source = $(if $(SOURCE),--source "$(SOURCE)")
 
-.PHONY: help setup apply status refresh lint verify compat submit test test-fast check lock clean
+.PHONY: help setup apply status refresh lint verify compat rebase submit test test-fast check lock clean
 
 help: ## this text
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -43,7 +45,7 @@ $(VENV)/.ready: $(LOCKS)/uv.txt $(LOCKS)/harness.txt pyproject.toml
 	@touch $@
 
 apply: setup ## put the series on the pinned vLLM checkout in build/vllm
-	@$(HARNESS) $(common) apply $(source) $(ARGS)
+	@$(HARNESS) $(common) apply $(source) $(release) $(ARGS)
 
 status: setup ## pin, source, and per patch: commit, blob ids, drift
 	@$(HARNESS) $(common) status $(ARGS)
@@ -59,6 +61,9 @@ verify: setup ## measure before and after each patch: PROFILE=cpu QUICK=1 FORCE=
 
 compat: setup ## a verdict per patch for every release: TAG=vX SINCE=vX SERIES=DIR SOURCE=git
 	@$(HARNESS) $(common) compat $(source) $(if $(TAG),--tag "$(TAG)") $(if $(SINCE),--since "$(SINCE)") $(if $(SERIES),--series "$(SERIES)") $(ARGS)
+
+rebase: setup ## carry the series to another release: TAG=vX, then CONTINUE=1 after a conflict
+	@$(HARNESS) $(common) rebase "$(TAG)" $(source) $(if $(CONTINUE),--continue) $(ARGS)
 
 submit: setup ## submission copies with your sign-off: SIGNOFF="Name <mail>"
 	@$(HARNESS) $(common) submit $(ARGS)

@@ -18,13 +18,26 @@ DATA_VARIABLE = "HARNESS_DATA"
 
 @dataclass(frozen=True)
 class Project:
-    """The folders of one checkout of this repository."""
+    """The folders of one checkout of this repository.
+
+    Attributes:
+        release: Empty for the series at its pin, else the tag of a set that
+            ``make rebase`` made of it for another release.
+    """
 
     root: Path
+    release: str = ""
 
     @property
     def patches(self) -> Path:
-        return self.root / "patches"
+        return self.root / "patches" / self.release
+
+    @property
+    def pin(self) -> Path:
+        """The file that says which upstream tree the patches are for."""
+        if self.release:
+            return self.patches / "upstream.yaml"
+        return self.configs / "upstream.yaml"
 
     @property
     def configs(self) -> Path:
@@ -36,7 +49,7 @@ class Project:
 
     @property
     def build(self) -> Path:
-        return self.root / "build"
+        return self.root / "build" / self.release
 
     @property
     def checkout(self) -> Path:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from harness.errors import UsageError
 from harness.models.base import load
 from harness.models.pin import Upstream
 from harness.models.series import Series
@@ -28,13 +29,25 @@ class Context:
 def context(arguments: argparse.Namespace) -> Context:
     """Read the pin and the series of the project at ``--root``.
 
+    With ``--tag`` (see ``add_release``) these are the set for another release.
+
     Raises:
         UsageError: One of the files is missing or malformed.
     """
-    project = Project(arguments.root.resolve())
+    release = getattr(arguments, "tag", None) or ""
+    project = Project(arguments.root.resolve(), release)
+    if release and not project.pin.exists():
+        pinned = load(Project(project.root).pin, Upstream)
+        if release != pinned.tag:
+            raise UsageError(
+                "no patches for this release",
+                where=release,
+                fix=f"make rebase TAG={release}",
+            )
+        project = Project(project.root)
     return Context(
         project,
-        load(project.configs / "upstream.yaml", Upstream),
+        load(project.pin, Upstream),
         load(project.patches / "series.yaml", Series),
     )
 
@@ -53,6 +66,13 @@ def emit(
     else:
         for line in lines:
             print(line)
+
+
+def add_release(parser: argparse.ArgumentParser) -> None:
+    """The ``--tag`` option."""
+    parser.add_argument(
+        "--tag", help="work on the patches that `make rebase` wrote for this release"
+    )
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from harness.commands._common import add_source, context, emit, say
+from harness.commands._common import add_release, add_source, context, emit, say
 from harness.errors import ExitCode
 from harness.series.checkout import apply
 
@@ -14,6 +14,7 @@ SUMMARY = "put the series on the pinned vLLM checkout in build/vllm"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
+    add_release(parser)
     parser.add_argument(
         "--discard",
         action="store_true",

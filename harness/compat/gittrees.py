@@ -160,13 +160,16 @@ class GitReleases:
 
 
 class GitTree:
-    """One tag's files."""
+    """The files of a tag, or of a commit that stands for it."""
 
     source = "git"
 
-    def __init__(self, tag: str, releases: GitReleases) -> None:
+    def __init__(
+        self, tag: str, releases: GitReleases, commit: str | None = None
+    ) -> None:
         self.tag = tag
         self._releases = releases
+        self._given = commit
         self._files: dict[str, bytes] = {}
 
     @property
@@ -175,7 +178,7 @@ class GitTree:
 
     @cached_property
     def _commit(self) -> str:
-        return self._releases.commit(self.tag)
+        return self._given or self._releases.commit(self.tag)
 
     def prepare(self, paths: Collection[str]) -> None:
         missing = [path for path in paths if path not in self._files]

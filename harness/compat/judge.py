@@ -79,13 +79,16 @@ def judge_release(
     base: Base,
     tree: Tree,
     base_prints: Mapping[str, str],
+    earlier: Mapping[str, Judgement] | None = None,
 ) -> dict[str, Judgement]:
     """Judge the series, in order, at one release.
 
     Args:
+        earlier: Verdicts on patches that come before, which ``tree`` already has or
+            will never have.
         base_prints: The base tree's paths and fingerprints; empty when it is unknown.
     """
-    return _Release(patches, base, tree, base_prints).judge()
+    return _Release(patches, base, tree, base_prints).judge(earlier or {})
 
 
 class _Release:
@@ -120,8 +123,8 @@ class _Release:
             for path, data in content.items()
         }
 
-    def judge(self) -> dict[str, Judgement]:
-        judged: dict[str, Judgement] = {}
+    def judge(self, earlier: Mapping[str, Judgement]) -> dict[str, Judgement]:
+        judged = dict(earlier)
         for patch in self._patches:
             found = self._judge(patch)
             cell = found.cell

@@ -69,6 +69,17 @@ class IndexReleases:
             ) from None
         return WheelTree(tag, wheel, self._session)
 
+    def archive(self, tag: str) -> tuple[str, str] | None:
+        """File name and sha256 of the release's source archive, if it has one."""
+        version = Version(tag.removeprefix("v"))
+        for package in self._all:
+            if package.package_type != "sdist" or package.version is None:
+                continue
+            digest = package.digests.get("sha256")
+            if Version(package.version) == version and digest:
+                return package.filename, digest
+        return None
+
     def size(self, tag: str) -> int:
         """Bytes of the whole wheel, as the index states them (0: not stated)."""
         return self._wheels[Version(tag.removeprefix("v"))].size or 0
@@ -90,7 +101,7 @@ class IndexReleases:
     @cached_property
     def _wheels(self) -> dict[Version, pypi_simple.DistributionPackage]:
         best: dict[Version, tuple[object, pypi_simple.DistributionPackage]] = {}
-        for package in self._packages():
+        for package in self._all:
             if package.package_type != "wheel" or not package.digests.get("sha256"):
                 continue
             _, version, build, _ = parse_wheel_filename(package.filename)
@@ -101,7 +112,8 @@ class IndexReleases:
                 best[version] = (rank, package)
         return {version: package for version, (_, package) in best.items()}
 
-    def _packages(self) -> list[pypi_simple.DistributionPackage]:
+    @cached_property
+    def _all(self) -> list[pypi_simple.DistributionPackage]:
         try:
             with pypi_simple.PyPISimple(endpoint(), session=self._session) as client:
                 return client.get_project_page(self._project, timeout=TIMEOUT).packages

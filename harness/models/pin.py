@@ -7,10 +7,14 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
+from harness.errors import UsageError
 from harness.models.base import Model
 
 BlobId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 """A full git object id (SHA-1)."""
+
+CommitId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,40}$")]
+"""A commit id, maybe abbreviated: wheels state no more than that."""
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
@@ -42,14 +46,30 @@ class Upstream(Model):
     repository: str
     """Clone URL of the upstream repository."""
     tag: Tag
-    commit: BlobId
-    wheel_commit: BlobId
+    commit: CommitId
+    wheel_commit: CommitId | None = None
     """The commit that the wheels on the index say they were built from."""
-    sdist: SourceArchive
+    sdist: SourceArchive | None = None
+    """None where the index was not asked: the release then comes from git alone."""
     author: Identity
     """The one author of every patch in the series."""
     targets: dict[str, BlobId]
     """Every file a patch touches, with its git blob id at the pin."""
+
+    @property
+    def archive(self) -> SourceArchive:
+        """The source archive.
+
+        Raises:
+            UsageError: None is recorded.
+        """
+        if self.sdist is None:
+            raise UsageError(
+                "no source archive is recorded",
+                where=self.tag,
+                fix="give SOURCE=git or the path of a clone",
+            )
+        return self.sdist
 
     @property
     def version(self) -> str:

@@ -26,7 +26,7 @@ def import_archive(archive: Path, upstream: Upstream, into: Path) -> str:
     """Make a bare repository at ``into`` holding the archive's tree.
 
     The pinned tag's name points to the root commit. Files that the archive's build
-    wrote (``upstream.sdist.generated``) are left out.
+    wrote (``upstream.archive.generated``) are left out.
 
     Returns:
         The commit id.
@@ -52,7 +52,7 @@ def _write_stream(archive: Path, upstream: Upstream, stream: BinaryIO) -> None:
             if member.isdir():
                 continue
             path = _upstream_path(member, archive)
-            if _is_generated(path, upstream.sdist):
+            if _is_generated(path, upstream.archive):
                 continue
             content = tar.extractfile(member)
             data = (content or io.BytesIO()).read()
@@ -62,7 +62,7 @@ def _write_stream(archive: Path, upstream: Upstream, stream: BinaryIO) -> None:
             stream.write(data + b"\n")
     message = (
         f"{upstream.project} {upstream.tag}: source distribution\n\n"
-        f"{upstream.sdist.filename}\nsha256 {upstream.sdist.sha256}\n"
+        f"{upstream.archive.filename}\nsha256 {upstream.archive.sha256}\n"
     ).encode()
     stream.write(
         f"commit refs/tags/{upstream.tag}\n"

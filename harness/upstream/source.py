@@ -84,11 +84,11 @@ def blob_at(git: Git, commit: str, path: str) -> str | None:
 
 
 def _from_archive(upstream: Upstream, say: Say) -> SourceRepository:
-    home = cache_dir() / "upstream" / f"sdist-{upstream.sdist.sha256[:16]}.git"
+    home = cache_dir() / "upstream" / f"sdist-{upstream.archive.sha256[:16]}.git"
     with locked(home.with_suffix(".lock")):
         commit = _tagged_commit(home, upstream)
         if commit is None:
-            pin = upstream.sdist
+            pin = upstream.archive
             archive = fetch(upstream.project, pin.filename, pin.sha256, say=say)
             say(f"importing {pin.filename}")
             with _aside(home) as fresh:
@@ -131,7 +131,7 @@ def _fetch_tag(into: Path, url: str, upstream: Upstream, say: Say) -> str:
             error.what.removeprefix("git fetch failed: "), where=url
         ) from error
     commit = git.text("rev-parse", f"{reference}^{{commit}}")
-    if commit != upstream.commit:
+    if not commit.startswith(upstream.commit):
         say(f"note: {upstream.tag} is {commit} there, not {upstream.commit}")
     return commit
 
