@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A profile: on what, with which model and how a state is measured.
+
+The files are ``configs/profiles/<name>.yaml``.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
+
+from harness.models.base import Model
+from harness.models.series import Number
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+"""A name that is also a file name."""
+
+PluginTarget = Annotated[
+    str, StringConstraints(pattern=r"^harness\.inside(\.\w+)+:\w+$")
+]
+"""``module:function`` below ``harness.inside``, loaded in every vLLM process."""
+
+MARGIN_TOKENS = 32
+"""Tokens of the context that no cell may plan to use: prompts are never exact."""
+
+
+class Device(StrEnum):
+    """The hardware kinds that vLLM is built for."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    ROCM = "rocm"
+    XPU = "xpu"
+
+
+class SeededModel(Model):
+    """The tiny model of harness/inside/tiny_model.py, built on the spot."""
+
+    kind: Literal["seeded"]
+    seed: Annotated[int, Field(ge=0)]
+
+
+class LocalModel(Model):
+    """A model in a folder of this repository."""
+
+    kind: Literal["local"]
+    path: str
+    """Relative to the repository's root."""
+
+    @field_validator("path")
+    @classmethod
+    def _inside(cls, value: str) -> str:
+        path = PurePosixPath(value)
+        if path.is_absolute() or ".." in path.parts:
+            raise ValueError("must be a path inside the repository")
+        return value
+
+
+class HubModel(Model):
+    """A model on the hub, at one revision."""
+
+    kind: Literal["hub"]
+    id: str
+    revision: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+
+
+ModelSource = Annotated[
+    SeededModel | LocalModel | HubModel, Field(discriminator="kind")
+]
+
+
+class Speculation(Model):
+    """vLLM's ``--speculative-config``."""
+
+    method: str
+    num_speculative_tokens: PositiveInt
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Further keys, such as ``rejection_sample_method``."""
+
+    def argument(self) -> str:
+        """The value of ``--speculative-config``."""
+        return json.dumps(
+            {
+                "method": self.method,
+                "num_speculative_tokens": self.num_speculative_tokens,
+                **self.options,
+            },
+            sort_keys=True,
+        )
+
+
+class Count(Model):
+    """How many of something in a full run, and with QUICK=1."""
+
+    full: PositiveInt
+    quick: PositiveInt
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Count:
+        if self.quick > self.full:
+            raise ValueError(f"quick ({self.quick}) is more than full ({self.full})")
+        return self
+
+    def of(self, *, quick: bool) -> int:
+        return self.quick if quick else self.full
+
+
+class AccuracyCell(Model):
+    """One task of lm-eval against the completions endpoint."""
+
+    name: Name
+    task: Name = "gsm8k"
+    """The lm-eval task whose prompts and scoring are used, unchanged."""
+    data: str = "gsm8k"
+    """``gsm8k``, or a folder of this repository with train.jsonl and test.jsonl."""
+    fewshot: Annotated[int, Field(ge=0)]
+    questions: Count
+    max_gen_toks: PositiveInt
+    concurrency: PositiveInt
+    score: str = "strict-match"
+    """The filter of the task whose score decides right or wrong."""
+    logprobs: bool = False
+    """Ask for each answer token's log-probability and keep it."""
+    seed: Annotated[int, Field(ge=0)] = 1234
+    """Chooses the few-shot examples; goes with each request too."""
+
+
+class ServingCell(Model):
+    """One ``vllm bench serve``."""
+
+    name: Name
+    dataset: Literal["random"] = "random"
+    input_tokens: PositiveInt
+    output_tokens: Annotated[int, Field(ge=2)]
+    """Two at least: a single token has no time per output token."""
+    prompts: Count
+    concurrency: PositiveInt
+
+    @model_validator(mode="after")
+    def _concurrency_reached(self) -> ServingCell:
+        if self.prompts.quick < self.concurrency:
+            raise ValueError(
+                f"{self.prompts.quick} prompts never reach a concurrency of "
+                f"{self.concurrency}"
+            )
+        return self
+
+
+class AcceptanceCell(Model):
+    """Greedy completions of real questions, counted batch by batch."""
+
+    name: Name
+    data: str = "gsm8k"
+    """As in :class:`AccuracyCell`."""
+    fewshot: Annotated[int, Field(ge=0)]
+    prompts: Count
+    output_tokens: Annotated[int, Field(ge=2)]
+    batch: PositiveInt
+    """Prompts per batch, all at once; a batch is the statistical cluster."""
+    stop_token_ids: tuple[int, ...] = ()
+    """The engine stops at these; none: every answer runs to ``output_tokens``.
+    (Stop strings would not do: they are cut outside the engine, and the counters
+    drift.)"""
+
+
+class Deadlines(Model):
+    """Seconds after which something has failed."""
+
+    start: PositiveFloat
+    stall: PositiveFloat
+    """Without a line in the log while starting, or a token while serving."""
+    request: PositiveFloat
+    """For one completion."""
+    accuracy: PositiveFloat
+    """For one accuracy cell."""
+    serving: PositiveFloat
+    """For one benchmark."""
+
+
+class ServerSetup(Model):
+    """One way to serve the model, and what is measured on it."""
+
+    name: Name
+    arguments: tuple[str, ...] = ()
+    """Of ``vllm serve``, besides model, address, context and speculation."""
+    environment: dict[str, str] = Field(default_factory=dict)
+    context_tokens: PositiveInt
+    """``--max-model-len``."""
+    speculation: Speculation | None = None
+    plugins: dict[str, PluginTarget] = Field(default_factory=dict)
+    accuracy: tuple[AccuracyCell, ...] = ()
+    serving: tuple[ServingCell, ...] = ()
+    acceptance: tuple[AcceptanceCell, ...] = ()
+
+    def server_arguments(self) -> list[str]:
+        """What follows ``vllm serve MODEL``, but for name, host and port."""
+        spec = self.speculation
+        return [
+            *self.arguments,
+            "--max-model-len",
+            str(self.context_tokens),
+            *(["--speculative-config", spec.argument()] if spec else []),
+        ]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ServerSetup:
+        for flag in ("--max-model-len", "--speculative-config", "--port", "--api-key"):
+            if any(a == flag or a.startswith(f"{flag}=") for a in self.arguments):
+                raise ValueError(f"{flag} is set by another field or by the harness")
+        names = [
+            *(cell.name for cell in self.accuracy),
+            *(cell.name for cell in self.serving),
+            *(cell.name for cell in self.acceptance),
+        ]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"cells share a name: {', '.join(sorted(twice))}")
+        room = self.context_tokens - MARGIN_TOKENS
+        for cell in self.serving:
+            if cell.input_tokens + cell.output_tokens > room:
+                raise ValueError(f"{cell.name}: does not fit in {room} tokens")
+        if self.acceptance and self.speculation is None:
+            raise ValueError("acceptance cells without speculation")
+        return self
+
+
+class Coverage(Model):
+    """Whether a profile's servers run what a patch changed, in words."""
+
+    runs: bool
+    note: Annotated[str, StringConstraints(min_length=10)]
+
+
+class Profile(Model):
+    """Everything that ``make verify PROFILE=<name>`` needs to know."""
+
+    name: Name
+    title: str
+    description: str
+    device: Device
+    environment: str
+    """The lock in configs/requirements that holds vLLM for this device."""
+    runs_here: str
+    """What a machine needs for this profile, in words."""
+    model: ModelSource
+    served_name: Name
+    deadlines: Deadlines
+    servers: Annotated[tuple[ServerSetup, ...], Field(min_length=1)]
+    coverage: dict[Number, Coverage]
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Profile:
+        names = [server.name for server in self.servers]
+        if len(set(names)) != len(names):
+            raise ValueError("two servers share a name")
+        return self
