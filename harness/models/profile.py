@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from harness.models.base import Model
+from harness.models.gates import Gates
 from harness.models.series import Number
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
@@ -255,6 +256,7 @@ class Profile(Model):
     model: ModelSource
     served_name: Name
     deadlines: Deadlines
+    gates: Gates = Gates()
     servers: Annotated[tuple[ServerSetup, ...], Field(min_length=1)]
     coverage: dict[Number, Coverage]
 

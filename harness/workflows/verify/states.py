@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.git import Git
@@ -16,6 +16,8 @@ from harness.paths import Project
 from harness.upstream.worktrees import measured_worktree
 
 BASE = "base"
+QUICK = "quick"
+"""Name of the one comparison of a quick run."""
 
 
 @dataclass(frozen=True)
@@ -97,13 +99,10 @@ def syntax_errors(git: Git, state: TreeState) -> dict[str, str]:
 class Comparison:
     """Two states, and the patches that make the difference."""
 
+    name: str
     before: TreeState
     after: TreeState
     patches: tuple[PatchEntry, ...]
-
-    @property
-    def name(self) -> str:
-        return f"{self.before.label}-{self.after.label}"
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,8 @@ def plan(
     for state in states[1:]:
         entry = state.patches[-1]
         if any(target.path in executed for target in entry.targets):
-            comparisons.append(Comparison(served[-1], state, (entry,)))
+            name = f"{served[-1].label}-{state.label}"
+            comparisons.append(Comparison(name, served[-1], state, (entry,)))
             served.append(state)
             reasons[state.label] = f"serving processes import a file of {entry.number}"
         else:
@@ -153,7 +153,7 @@ def plan(
                 f"{served[-1].label} speaks for it"
             )
         speaks[state.label] = served[-1].label
-    if quick and len(comparisons) > 1:
+    if quick and comparisons:
         return _quick(states, comparisons, served, reasons)
     return Plan(tuple(served), speaks, reasons, tuple(comparisons))
 
@@ -168,9 +168,9 @@ def _quick(
     first, last = served[0], served[-1]
     speaks: dict[str, str] = {}
     for state in states:
-        before = state.label < patches[0].number or state.label == BASE
+        before = state.label == BASE or state.label < patches[0].number
         speaks[state.label] = first.label if before else last.label
         if state in served[1:-1]:
             reasons[state.label] = f"QUICK: measured together with {last.label}"
-    whole = replace(comparisons[-1], before=first, patches=patches)
+    whole = Comparison(QUICK, first, last, patches)
     return Plan((first, last), speaks, reasons, (whole,))

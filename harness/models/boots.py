@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one server start yielded."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import NonNegativeFloat
+
+from harness.models.base import Model
+from harness.models.facts import (
+    AcceptanceFacts,
+    AccuracyFacts,
+    MemoryFacts,
+    ServingFacts,
+)
+from harness.models.proof import Proof
+
+
+class Part(StrEnum):
+    """What a server is started for."""
+
+    ANSWERS = "answers"
+    """Accuracy, acceptance and memory: facts that don't depend on the clock."""
+    TIMING = "timing"
+    COVERAGE = "coverage"
+    """Executed lines; tracing is slow, so in a start of its own."""
+
+
+class BootFacts(Model):
+    """Everything measured on one server start; parts not asked for are empty."""
+
+    proof: Proof
+    start_seconds: NonNegativeFloat
+    accuracy: tuple[AccuracyFacts, ...] = ()
+    acceptance: tuple[AcceptanceFacts, ...] = ()
+    memory: MemoryFacts | None = None
+    serving: tuple[ServingFacts, ...] = ()
+    lines: dict[str, tuple[int, ...]] = {}
+    """Executed lines of the target files, by path in vLLM's tree."""

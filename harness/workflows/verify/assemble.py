@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From everything that was measured to the summary: one verdict per patch."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import psutil
+
+from harness.evidence.coverage import exercise
+from harness.evidence.gates.common import invalid
+from harness.evidence.verdicts import combine, worst
+from harness.git import Git
+from harness.models.pin import Upstream
+from harness.models.profile import Profile
+from harness.models.series import PatchEntry, Series
+from harness.models.signal import Answer, Exercise, Signal
+from harness.models.state import CheckoutState
+from harness.models.summary import (
+    Boot,
+    FileExercise,
+    Machine,
+    PatchResult,
+    State,
+    Summary,
+)
+from harness.paths import Project
+from harness.series.mail import read_message
+from harness.workflows.verify.judge import Arms, StateFacts, compare
+from harness.workflows.verify.states import Comparison, Plan, TreeState
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that a run has gathered."""
+
+    project: Project
+    upstream: Upstream
+    series: Series
+    profile: Profile
+    quick: bool
+    git: Git
+    applied: CheckoutState
+    states: tuple[TreeState, ...]
+    plans: Mapping[str, Plan]
+    """By the name of the server setup."""
+    facts: Mapping[tuple[str, str], StateFacts]
+    """By the labels of state and server setup."""
+    broken: Mapping[str, Mapping[str, str]]
+    """Files that each state breaks so that they don't compile, with the reason."""
+    boots: tuple[Boot, ...]
+    versions: dict[str, str]
+    model: dict[str, str]
+    command: str
+    finished_at: str
+    seconds: float
+
+
+def assemble(found: Evidence) -> Summary:
+    """The summary of a run."""
+    patches = {
+        entry.number: _patch(found, entry, index)
+        for index, entry in enumerate(found.series.patches)
+    }
+    return Summary(
+        tag=found.upstream.tag,
+        profile=found.profile.name,
+        verdict=worst(patch.verdict for patch in patches.values()),
+        quick=found.quick,
+        command=found.command,
+        finished_at=found.finished_at,
+        seconds=round(found.seconds, 1),
+        source=found.applied.source,
+        base_commit=found.applied.base,
+        machine=machine(),
+        versions=found.versions,
+        model=found.model,
+        limits=_limits(found),
+        patches=patches,
+        states=_states(found),
+        boots=found.boots,
+    )
+
+
+def _patch(found: Evidence, entry: PatchEntry, index: int) -> PatchResult:
+    before, after = found.states[index], found.states[index + 1]
+    signals: list[Signal] = []
+    compared: list[Comparison] = []
+    for path, reason in found.broken[after.label].items():
+        signals.append(
+            Signal(name=f"{path} compiles", answer=Answer.WORSE, reason=reason)
+        )
+    for setup, plan in found.plans.items():
+        for comparison in plan.comparisons:
+            if entry in comparison.patches:
+                compared.append(comparison)
+                signals += _signals(found, comparison, setup)
+    if not signals:
+        signals.append(_unserved(found, entry))
+    files = _exercise(found, entry, before, after)
+    counts = Exercise(
+        changed=sum(len(file.changed) for file in files),
+        executed=sum(len(file.executed) for file in files),
+    )
+    judgement = combine(signals, counts)
+    first = compared[0] if compared else None
+    return PatchResult(
+        number=entry.number,
+        title=read_message(found.git, found.project.patches / entry.file).subject,
+        file=entry.file,
+        verdict=judgement.verdict,
+        judgement=judgement,
+        signals=tuple(signals),
+        before=first.before.label if first else before.label,
+        after=first.after.label if first else before.label,
+        together_with=tuple(
+            other.number
+            for other in (first.patches if first else ())
+            if other.number != entry.number
+        ),
+        imported_by=_imported_by(found, entry),
+        exercise=files,
+        exercised_by={"serving": counts.executed} if counts.executed else {},
+    )
+
+
+def _signals(found: Evidence, comparison: Comparison, setup: str) -> list[Signal]:
+    server = next(s for s in found.profile.servers if s.name == setup)
+    nothing = StateFacts()
+    return compare(
+        Arms(
+            comparison.name,
+            server,
+            found.profile.gates,
+            found.quick,
+            found.facts.get((comparison.before.label, setup), nothing),
+            found.facts.get((comparison.after.label, setup), nothing),
+        )
+    )
+
+
+def _unserved(found: Evidence, entry: PatchEntry) -> Signal:
+    """Why no served state tells anything of this patch."""
+    base = found.states[0].label
+    for setup in found.plans:
+        facts = found.facts.get((base, setup))
+        if facts and facts.answers is None:
+            reason = next(iter(facts.failures.values()), "was not started")
+            return invalid(f"serving {setup}, unpatched", reason)
+    return Signal(
+        name="serving",
+        answer=Answer.CANT_TELL,
+        reason=f"no serving process of this profile imports a file of {entry.number}",
+    )
+
+
+def _exercise(
+    found: Evidence, entry: PatchEntry, before: TreeState, after: TreeState
+) -> tuple[FileExercise, ...]:
+    files = []
+    for target in entry.targets:
+        if target.path in found.broken[after.label]:
+            files.append(FileExercise(path=target.path, changed=(), executed=()))
+            continue
+        old, new = (
+            found.git.run("cat-file", "blob", blob).stdout.decode("utf-8")
+            for blob in (target.before, target.after)
+        )
+        ran: set[int] = set()
+        for setup, plan in found.plans.items():
+            speaking = plan.speaks_for.get(after.label)
+            facts = found.facts.get((speaking or "", setup))
+            same = speaking and _blob(found, speaking, target.path) == target.after
+            if facts and facts.coverage and same:
+                ran |= set(facts.coverage.lines.get(target.path, ()))
+        files.append(exercise(target.path, old, new, ran))
+    return tuple(files)
+
+
+def _blob(found: Evidence, label: str, path: str) -> str | None:
+    state = next(state for state in found.states if state.label == label)
+    return state.blobs.get(path)
+
+
+def _imported_by(found: Evidence, entry: PatchEntry) -> tuple[str, ...]:
+    roles: set[str] = set()
+    for facts in found.facts.values():
+        if facts.answers:
+            for target in entry.targets:
+                roles |= set(facts.answers.proof.executed(target.path))
+    return tuple(sorted(roles))
+
+
+def _limits(found: Evidence) -> tuple[str, ...]:
+    lines = [
+        f"{number}: {' '.join(coverage.note.split())}"
+        for number, coverage in sorted(found.profile.coverage.items())
+    ]
+    if found.quick:
+        lines.append(
+            "QUICK: one server start for each state, few questions, and the patches "
+            "that are executed are judged together."
+        )
+    return tuple(lines)
+
+
+def _states(found: Evidence) -> tuple[State, ...]:
+    rows = []
+    plan = next(iter(found.plans.values()))
+    for state in found.states:
+        rows.append(
+            State(
+                label=state.label,
+                commit=state.commit,
+                content=state.content,
+                patches=tuple(entry.number for entry in state.patches),
+                served_as=plan.speaks_for[state.label],
+                reason=plan.reasons[state.label],
+            )
+        )
+    return tuple(rows)
+
+
+def machine() -> Machine:
+    """This machine, as far as a result depends on it."""
+    return Machine(
+        system=f"{platform.system()} {platform.machine()}",
+        processor=_processor(),
+        cores=os.cpu_count() or 0,
+        memory_bytes=psutil.virtual_memory().total,
+    )
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as stream:  # noqa: PTH123
+            for line in stream:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"

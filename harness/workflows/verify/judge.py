@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the facts of two states to the signals on the patches between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from harness.errors import InfrastructureError
+from harness.evidence.gates.acceptance import acceptance_signals
+from harness.evidence.gates.accuracy import accuracy_signal, rate_signals
+from harness.evidence.gates.common import invalid
+from harness.evidence.gates.exact import logprob_signal
+from harness.evidence.gates.serving import Blocks, Metric, serving_signals
+from harness.evidence.pairing import Pair, pair
+from harness.evidence.statistics.acceptance import Acceptance
+from harness.evidence.statistics.logprobs import GreedyAnswer
+from harness.models.boots import BootFacts
+from harness.models.facts import (
+    AcceptanceFacts,
+    AccuracyFacts,
+    Outcome,
+    ServingFacts,
+)
+from harness.models.gates import Gates
+from harness.models.profile import ServerSetup
+from harness.models.signal import Answer, Signal
+
+_RATES = (Outcome.TRUNCATED, Outcome.EMPTY, Outcome.UNEXTRACTABLE)
+
+
+@dataclass
+class StateFacts:
+    """All that was measured of one state on one server setup.
+
+    ``timings`` maps comparison and number of the pair to the start's facts.
+    ``failures`` holds one line for every part that could not be measured.
+    """
+
+    answers: BootFacts | None = None
+    timings: dict[tuple[str, int], BootFacts] = field(default_factory=dict)
+    coverage: BootFacts | None = None
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Arms:
+    """What is compared."""
+
+    comparison: str
+    setup: ServerSetup
+    gates: Gates
+    quick: bool
+    before: StateFacts
+    after: StateFacts
+
+
+def compare(arms: Arms) -> list[Signal]:
+    """Every signal of one comparison; what was not measured is invalid, not absent."""
+    signals: list[Signal] = []
+    for cell in arms.setup.accuracy:
+        signals += _guarded(arms, "accuracy", cell.name, _accuracy)
+    if arms.setup.speculation:
+        for drafted in arms.setup.acceptance:
+            signals += _guarded(arms, "acceptance", drafted.name, _acceptance)
+    for served in arms.setup.serving:
+        signals += _serving(arms, served.name)
+    return signals
+
+
+def _guarded(
+    arms: Arms,
+    kind: str,
+    cell: str,
+    judge: Callable[[Arms, str, str, BootFacts, BootFacts], list[Signal]],
+) -> list[Signal]:
+    name = f"{kind} {arms.setup.name}/{cell}"
+    for side in (arms.before, arms.after):
+        if side.answers is None:
+            reason = side.failures.get("answers", "no server was started for it")
+            return [invalid(name, reason)]
+    assert arms.before.answers is not None
+    assert arms.after.answers is not None
+    try:
+        return judge(arms, name, cell, arms.before.answers, arms.after.answers)
+    except InfrastructureError as error:
+        return [invalid(name, error.line())]
+
+
+def _accuracy(
+    arms: Arms, name: str, cell: str, before: BootFacts, after: BootFacts
+) -> list[Signal]:
+    base, patched = _cell(before.accuracy, cell), _cell(after.accuracy, cell)
+    pairs = pair(base, patched)
+    margin = arms.gates.accuracy_margin.of(quick=arms.quick)
+    signals = [
+        accuracy_signal(
+            [p.base.outcome is Outcome.RIGHT for p in pairs],
+            [p.patched.outcome is Outcome.RIGHT for p in pairs],
+            name=name,
+            margin=margin,
+        )
+    ]
+    events = {
+        f"{name}: {outcome.value}": (
+            [p.base.outcome is outcome for p in pairs],
+            [p.patched.outcome is outcome for p in pairs],
+        )
+        for outcome in _RATES
+    }
+    signals += rate_signals(events, margin=margin)
+    if all(p.base.token_logprobs and p.patched.token_logprobs for p in pairs):
+        signals.append(
+            logprob_signal(
+                [_greedy(p, patched=False) for p in pairs],
+                [_greedy(p, patched=True) for p in pairs],
+                tolerance=arms.gates.logprob_tolerance,
+                name=f"{name}: log-probabilities",
+            )
+        )
+    return signals
+
+
+def _greedy(both: Pair, *, patched: bool) -> GreedyAnswer:
+    """An answer as the gate wants it: equal texts have equal tokens.
+
+    The text is all that is kept of the tokens, so where the texts differ, every token
+    counts as another one from the first on.
+    """
+    side = both.patched if patched else both.base
+    offset = 0 if both.same_text else -1 - int(patched)
+    tokens = [n if both.same_text else offset for n in range(len(side.token_logprobs))]
+    return GreedyAnswer(tokens, side.token_logprobs)
+
+
+def _acceptance(
+    arms: Arms, name: str, cell: str, before: BootFacts, after: BootFacts
+) -> list[Signal]:
+    base, patched = _cell(before.acceptance, cell), _cell(after.acceptance, cell)
+    if base.prompts_sha256 != patched.prompts_sha256:
+        return [invalid(name, "the two states were asked other prompts")]
+    signals = acceptance_signals(
+        _counts(base), _counts(patched), name=name, floor=arms.gates.acceptance_floor
+    )
+    if base.batches == patched.batches:
+        same = "every batch has the same counts"
+        equal = {"answer": Answer.BETTER_OR_EQUAL, "reason": same}
+        return [s.model_copy(update=equal) for s in signals]
+    return signals
+
+
+def _counts(facts: AcceptanceFacts) -> Acceptance:
+    return Acceptance.of(
+        [batch.drafts for batch in facts.batches],
+        [batch.accepted_by_position for batch in facts.batches],
+    )
+
+
+def _serving(arms: Arms, cell: str) -> list[Signal]:
+    name = f"serving {arms.setup.name}/{cell}"
+    both = arms.before.timings.keys() & arms.after.timings.keys()
+    pairs = sorted(pair for pair in both if pair[0] == arms.comparison)
+    failed = [
+        line
+        for side in (arms.before, arms.after)
+        for part, line in side.failures.items()
+        if part.startswith("timing")
+    ]
+    if failed or not pairs:
+        reason = failed[0] if failed else "no pair of server starts was measured"
+        return [invalid(name, reason)]
+    base = [_cell(arms.before.timings[n].serving, cell) for n in pairs]
+    patched = [_cell(arms.after.timings[n].serving, cell) for n in pairs]
+    measured = [
+        Blocks(metric, [read(facts) for facts in base], [read(f) for f in patched])
+        for metric, read in _metrics(name, arms.gates)
+    ]
+    signals = serving_signals(measured)
+    if arms.gates.serving_accuses_only:
+        # On this machine speed says little of a GPU: it may accuse, never acquit.
+        return [
+            s.model_copy(update={"gated": s.gated and s.answer is Answer.WORSE})
+            for s in signals
+        ]
+    return signals
+
+
+def _metrics(
+    name: str, gates: Gates
+) -> list[tuple[Metric, Callable[[ServingFacts], float]]]:
+    speed, latency = gates.throughput_floor, gates.latency_floor
+
+    def metric(
+        text: str, unit: str, floor: float, *, higher: bool = False, gated: bool = True
+    ) -> Metric:
+        return Metric(f"{name}: {text}", unit, higher, floor, gated)
+
+    return [
+        (
+            metric("output throughput", "tokens/s", speed, higher=True),
+            lambda facts: facts.output_tokens_per_second,
+        ),
+        (metric("median TPOT", "ms", latency), lambda facts: facts.tpot.median),
+        (metric("median TTFT", "ms", latency), lambda facts: facts.ttft.median),
+        (
+            metric("p99 TTFT", "ms", latency, gated=False),
+            lambda facts: facts.ttft.p99,
+        ),
+        (metric("median ITL", "ms", latency, gated=False), lambda f: f.itl.median),
+    ]
+
+
+F = TypeVar("F", AccuracyFacts, AcceptanceFacts, ServingFacts)
+
+
+def _cell(facts: Sequence[F], cell: str) -> F:
+    for one in facts:
+        if one.cell == cell:
+            return one
+    raise InfrastructureError("was not measured", where=f"cell {cell}")

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``make verify``: from the series to a summary that a reviewer can trust."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.errors import ExitCode
+from harness.measure import model as models
+from harness.measure.questions import Questions, few_shot_prompts, find
+from harness.measure.runner import Client
+from harness.models.pin import Upstream
+from harness.models.profile import Profile, ServerSetup
+from harness.models.proof import Proof
+from harness.models.series import Series
+from harness.models.summary import Summary
+from harness.paths import Project
+from harness.processes import sigterm_interrupts
+from harness.runtime.environment import Environment, adopt, ensure
+from harness.series.checkout import Checkout, apply
+from harness.workflows.verify.assemble import Evidence, assemble
+from harness.workflows.verify.boots import Bench, Start, state_overlay
+from harness.workflows.verify.judge import StateFacts
+from harness.workflows.verify.results import write_results
+from harness.workflows.verify.schedule import (
+    Executor,
+    coverage_starts,
+    first_start,
+    timing_starts,
+)
+from harness.workflows.verify.states import (
+    Plan,
+    TreeState,
+    plan,
+    series_states,
+    syntax_errors,
+)
+from harness.workflows.verify.store import Store
+
+SEED = 20260
+"""First of the benchmark's seeds; each pair of starts takes the next one."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user chose.
+
+    Attributes:
+        pairs: Pairs of server starts for timing; None takes the profile's number.
+        python: A Python with vLLM installed, in place of an environment of ours.
+        command: The command that repeats this run.
+    """
+
+    profile: Profile
+    quick: bool = False
+    force: bool = False
+    source: str | None = None
+    pairs: int | None = None
+    python: Path | None = None
+    command: str = "make verify"
+
+
+@dataclass
+class _Run:
+    """One run, as far as it has come."""
+
+    project: Project
+    upstream: Upstream
+    series: Series
+    options: Options
+    say: Callable[[str], None]
+    checkout: Checkout
+    states: tuple[TreeState, ...]
+    broken: dict[str, dict[str, str]]
+    facts: dict[tuple[str, str], StateFacts] = field(default_factory=dict)
+
+    def note(self, state: TreeState, setup: str) -> StateFacts:
+        return self.facts.setdefault((state.label, setup), StateFacts())
+
+
+def verify(
+    project: Project,
+    upstream: Upstream,
+    series: Series,
+    options: Options,
+    *,
+    say: Callable[[str], None],
+) -> tuple[Summary, ExitCode]:
+    """Measure every state that needs it, judge every patch, write the results.
+
+    Raises:
+        UsageError: The checkout holds unsaved work, or a file is at fault.
+        InfrastructureError: An environment or the model could not be made.
+    """
+    began = time.monotonic()
+    with sigterm_interrupts():
+        run = _prepare(project, upstream, series, options, say)
+        bench = _bench(run)
+        executor, plans = _measure(run, bench)
+    summary = assemble(
+        Evidence(
+            project=project,
+            upstream=upstream,
+            series=series,
+            profile=options.profile,
+            quick=options.quick,
+            git=run.checkout.git,
+            applied=run.checkout.state,
+            states=run.states,
+            plans=plans,
+            facts=run.facts,
+            broken=run.broken,
+            boots=tuple(executor.boots),
+            versions={
+                **bench.environment.fingerprint(),
+                "lm-eval": bench.client.version("lm-eval"),
+            },
+            model={"model": options.profile.model.kind, "sha256": bench.model.digest},
+            command=options.command,
+            finished_at=datetime.datetime.now(datetime.UTC).isoformat(
+                timespec="seconds"
+            ),
+            seconds=time.monotonic() - began,
+        )
+    )
+    write_results(project, summary, executor.yielded)
+    return summary, summary.verdict.exit_code
+
+
+def _prepare(
+    project: Project,
+    upstream: Upstream,
+    series: Series,
+    options: Options,
+    say: Callable[[str], None],
+) -> _Run:
+    checkout = apply(project, upstream, series, source=options.source, say=say)
+    states = series_states(project, series, checkout.state)
+    broken: dict[str, dict[str, str]] = {}
+    known: set[str] = set()
+    for state in states:
+        # A file that was broken before is not this state's fault again.
+        errors = syntax_errors(checkout.git, state)
+        broken[state.label] = {p: e for p, e in errors.items() if p not in known}
+        known |= errors.keys()
+    for errors in broken.values():
+        for line in errors.values():
+            say(line)
+    return _Run(project, upstream, series, options, say, checkout, states, broken)
+
+
+def _bench(run: _Run) -> Bench:
+    options, profile = run.options, run.options.profile
+    environment = _environment(run)
+    client = Client(ensure(run.project, "lm-eval", progress=run.say))
+    model = models.ensure(run.project, profile.model, environment)
+    questions: dict[str, Questions] = {}
+    prompts: dict[tuple[str, str], tuple[str, ...]] = {}
+    for setup in profile.servers:
+        named = [cell.data for cell in setup.accuracy]
+        named += [cell.data for cell in setup.acceptance]
+        for data in named:
+            if data not in questions:
+                questions[data] = find(run.project, data)
+                source = questions[data].source
+                run.say(f"questions: {source.name} ({source.origin.value})")
+        for drafted in setup.acceptance:
+            count = drafted.prompts.of(quick=options.quick)
+            prompts[setup.name, drafted.name] = few_shot_prompts(
+                questions[drafted.data], count, fewshot=drafted.fewshot
+            )
+    return Bench(
+        project=run.project,
+        upstream=run.upstream,
+        profile=profile,
+        quick=options.quick,
+        environment=environment,
+        client=client,
+        model=model,
+        questions=questions,
+        prompts=prompts,
+        folder=run.project.build / "runs" / profile.name,
+        say=run.say,
+    )
+
+
+def _environment(run: _Run) -> Environment:
+    if run.options.python:
+        return adopt(run.options.python, run.upstream.version)
+    return ensure(run.project, run.options.profile.environment, progress=run.say)
+
+
+def _measure(run: _Run, bench: Bench) -> tuple[Executor, dict[str, Plan]]:
+    base = run.states[0]
+    setups = run.options.profile.servers
+    runner = state_overlay(bench, base, setups[0], frozenset())
+    store = Store(run.project.build / "measured", force=run.options.force)
+    executor = Executor(bench, store, runner)
+    plans: dict[str, Plan] = {}
+    for setup in setups:
+        # The base is served first: what it imports decides what else is served.
+        plans[setup.name] = _measure_setup(run, executor, setup)
+    return executor, plans
+
+
+def _measure_setup(run: _Run, executor: Executor, setup: ServerSetup) -> Plan:
+    quick = run.options.quick
+    base = run.states[0]
+    start = first_start(base, setup, quick=quick, seed=SEED)
+    first = executor.run(start, run.note(base, setup.name))
+    executed = _imported(run, first.proof) if first else frozenset()
+    chosen = plan(run.states, executed, quick=quick)
+    for wanted in _later_starts(run, chosen, setup) if first else ():
+        executor.run(wanted, run.note(wanted.state, setup.name))
+    return chosen
+
+
+def _later_starts(run: _Run, chosen: Plan, setup: ServerSetup) -> Iterator[Start]:
+    """Answers first, then what takes pairs, then what is traced."""
+    quick = run.options.quick
+    for state in chosen.served[1:]:
+        yield first_start(state, setup, quick=quick, seed=SEED)
+    if not quick and setup.serving:
+        pairs = run.options.pairs or run.options.profile.gates.pairs.full
+        for comparison in chosen.comparisons:
+            yield from timing_starts(comparison, setup, pairs=pairs, seed=SEED)
+    yield from coverage_starts(chosen, setup)
+
+
+def _imported(run: _Run, proof: Proof) -> frozenset[str]:
+    return frozenset(path for path in run.series.paths() if proof.executed(path))
