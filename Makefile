@@ -72,7 +72,7 @@ test: setup ## all tests, the ones on the real vLLM included
 	@$(VENV)/bin/python -m pytest $(ARGS)
 
 test-fast: setup ## the unit tests alone, under a minute
-	@$(VENV)/bin/python -m pytest -m "not vllm" $(ARGS)
+	@$(VENV)/bin/python -m pytest -m "not vllm and not slow" $(ARGS)
 
 check: setup ## format, lint, types and import directions of this repository
 	@$(VENV)/bin/ruff format --check . && $(VENV)/bin/ruff check . && $(VENV)/bin/mypy && $(VENV)/bin/lint-imports --no-cache | tail -n 3

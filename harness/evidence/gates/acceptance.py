@@ -22,6 +22,7 @@ from harness.evidence.statistics.acceptance import (
     length_effect,
     length_interval,
     rate_effect,
+    thirds,
 )
 from harness.evidence.statistics.intervals import Estimate, two_sided
 from harness.models.signal import Answer, Numbers, Signal
@@ -51,11 +52,8 @@ def acceptance_signals(
     one-sided at ``alpha / signals`` for harm (Bonferroni over length and positions) and
     at ``alpha`` for the claim of no harm.
     """
-    for arm, which in ((base, "base"), (patched, "patched")):
-        if problems := impossible_counts(arm):
-            return [invalid(name, f"{which}: {problems[0]}")]
-    if base.accepted.shape != patched.accepted.shape:
-        return [invalid(name, "base and patched are not the same prompts")]
+    if problem := _unusable(base, patched):
+        return [invalid(name, problem)]
     if base.requests < FEWEST_REQUESTS:
         return [_too_few(name, base.requests)]
     tests = 1 + base.positions
@@ -85,41 +83,42 @@ def acceptance_signals(
 
 
 def decay_signal(
-    base: tuple[Acceptance, Acceptance],
-    patched: tuple[Acceptance, Acceptance],
+    base: Acceptance,
+    patched: Acceptance,
     *,
     name: str = "acceptance decay",
     floor: float = FLOOR,
     alpha: float = ALPHA,
 ) -> Signal:
-    """Whether acceptance falls more from the first to the last third than before."""
-    arms = [*base, *patched]
-    for arm in arms:
-        if problems := impossible_counts(arm):
-            return invalid(name, problems[0])
-    if len({arm.accepted.shape for arm in arms}) != 1:
-        return invalid(name, "the thirds are not of the same prompts")
-    if arms[0].requests < FEWEST_REQUESTS:
-        return _too_few(name, arms[0].requests)
+    """Whether acceptance falls more from the first third of a run to its last.
+
+    Rows are in the order of time. Base against patched, so that later prompts which are
+    harder to draft are not taken for decay.
+    """
+    if problem := _unusable(base, patched):
+        return invalid(name, problem)
+    if base.requests < FEWEST_REQUESTS:
+        return _too_few(name, base.requests)
     effect = decay_change(base, patched, level=two_sided(alpha))
     margin = math.log1p(-floor)
     reason = (
         f"last third over first third changed by {percent(effect.value)} "
         f"[{percent(effect.low)}, {percent(effect.high)}], floor {percent(margin)}"
     )
+    (base_first, base_last), (first, last) = thirds(base), thirds(patched)
     return Signal(
         name=name,
         answer=_loss(effect, effect, margin),
         reason=reason,
         numbers=Numbers(
             unit="last third over first third",
-            base=base[1].length / base[0].length,
-            patched=patched[1].length / patched[0].length,
+            base=base_last.length / base_first.length,
+            patched=last.length / first.length,
             effect_unit="ratio",
             effect=math.exp(effect.value),
             interval=bounds(_exp(effect)),
             floor=math.exp(margin),
-            n=arms[0].requests,
+            n=base.requests,
             n_of="requests",
         ),
     )
@@ -189,6 +188,15 @@ def identity_problem(
         f"the acceptance length {length:.4f} is not 1 + the sum of the positions' "
         f"rates ({1 + sum(rates):.4f}): counters are missing"
     )
+
+
+def _unusable(base: Acceptance, patched: Acceptance) -> str:
+    for arm, which in ((base, "base"), (patched, "patched")):
+        if problems := impossible_counts(arm):
+            return f"{which}: {problems[0]}"
+    if base.accepted.shape != patched.accepted.shape:
+        return "base and patched are not the same prompts"
+    return ""
 
 
 def _loss(claim: Estimate, harm: Estimate, margin: float) -> Answer:

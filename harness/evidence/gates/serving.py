@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from harness.evidence.gates.common import ALPHA, answer, bounds, invalid, percent
 from harness.evidence.statistics import blocks
 from harness.evidence.statistics.blocks import Floats
-from harness.evidence.statistics.intervals import Estimate, two_sided
+from harness.evidence.statistics.intervals import Estimate, t_half_width, two_sided
 from harness.evidence.statistics.multiplicity import holm
 from harness.models.signal import Answer, Numbers, Signal
 
@@ -87,8 +86,7 @@ def plan(
     if pairs < 2:
         return Plan(pairs, math.inf, math.inf)
     found = blocks.mde(pairs, block_sd, alpha=alpha / metrics)
-    quantile = float(stats.t.ppf(1 - alpha, pairs - 1))
-    half = quantile * block_sd / math.sqrt(pairs)
+    half = t_half_width(two_sided(alpha), pairs - 1) * block_sd / math.sqrt(pairs)
     return Plan(pairs, math.expm1(found), math.expm1(half))
 
 
@@ -277,8 +275,8 @@ def _numbers(
     )
     return Numbers(
         unit=metric.unit,
-        base=float(stats.gmean(block.base)),
-        patched=float(stats.gmean(block.patched)),
+        base=_geometric_mean(block.base),
+        patched=_geometric_mean(block.patched),
         effect_unit="ratio",
         effect=ratio.value,
         interval=bounds(ratio) if math.isfinite(effect.high) else None,
@@ -289,3 +287,7 @@ def _numbers(
         n=len(block.base),
         n_of="pairs of server starts",
     )
+
+
+def _geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(math.fsum(map(math.log, values)) / len(values))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from harness.evidence.statistics.intervals import Estimate, check_level
+from harness.evidence.statistics.intervals import Estimate, check_level, t_half_width
 
 Floats = NDArray[np.float64]
 
@@ -99,10 +99,7 @@ def length_effect(
 ) -> Estimate:
     """log(length patched / length base), paired: row i is the same prompt in both."""
     _check_paired(base, patched)
-    influence = (
-        _length_influence(patched) / patched.length
-        - _length_influence(base) / base.length
-    )
+    influence = _length_change(base, patched)
     return _around(math.log(patched.length / base.length), influence, level)
 
 
@@ -119,33 +116,38 @@ def rate_effect(
     return _around(value, influence, level)
 
 
-def decay(first: Acceptance, last: Acceptance, *, level: float = 0.9) -> Estimate:
-    """log(length in the last part / length in the first part) of the same requests."""
-    return length_effect(first, last, level=level)
+def thirds(arm: Acceptance) -> tuple[Acceptance, Acceptance]:
+    """The first and the last third of the rows, which are in the order of time."""
+    size = arm.requests // 3
+    if size < 2:
+        raise ValueError("thirds of six requests or more are needed")
+    return (
+        Acceptance.of(arm.drafts[:size], arm.accepted[:size]),
+        Acceptance.of(arm.drafts[-size:], arm.accepted[-size:]),
+    )
 
 
 def decay_change(
-    base: tuple[Acceptance, Acceptance],
-    patched: tuple[Acceptance, Acceptance],
-    *,
-    level: float = 0.9,
+    base: Acceptance, patched: Acceptance, *, level: float = 0.9
 ) -> Estimate:
-    """How much more the patched arm decays than the base, as a log ratio of ratios.
+    """How much more the patched arm decays from its first third to its last.
 
-    Each arm is (first part, last part) of the same requests, all paired by prompt. The
-    base's own decay is taken out: answers may get harder to draft towards their end.
+    The log ratio of (last over first) in patched to the same in base: the base's own
+    decay, and prompts that differ between the thirds, cancel out. Rows are paired by
+    prompt between the arms; the thirds are independent of each other, so their
+    variances add, with Welch's degrees of freedom (Biometrika 34 (1947) 28-35).
     """
-    value = 0.0
-    influence: Floats = np.zeros(base[0].requests)
-    for sign, (first, last) in ((-1, base), (1, patched)):
-        _check_paired(base[0], first)
-        _check_paired(first, last)
-        value += sign * math.log(last.length / first.length)
-        influence = influence + sign * (
-            _length_influence(last) / last.length
-            - _length_influence(first) / first.length
-        )
-    return _around(value, influence, level)
+    _check_paired(base, patched)
+    pairs = list(zip(thirds(base), thirds(patched), strict=True))
+    first, last = (math.log(after.length / before.length) for before, after in pairs)
+    variances = [_squared_error(_length_change(*pair)) for pair in pairs]
+    total = sum(variances)
+    value = last - first
+    freedom = pairs[0][0].requests - 1
+    if total > 0:
+        freedom = int(total**2 / sum(v**2 / freedom for v in variances))
+    half = t_half_width(level, freedom) * math.sqrt(total)
+    return Estimate(value, value - half, value + half, level)
 
 
 def bootstrap_length_effect(
@@ -191,19 +193,30 @@ def _length_influence(arm: Acceptance) -> Floats:
     return np.asarray(residual / arm.drafts.mean())
 
 
+def _length_change(base: Acceptance, patched: Acceptance) -> Floats:
+    """Influence of each prompt on log(length patched / length base)."""
+    return np.asarray(
+        _length_influence(patched) / patched.length
+        - _length_influence(base) / base.length
+    )
+
+
 def _rate_influence(arm: Acceptance, position: int) -> Floats:
     residual = arm.accepted[:, position] - arm.rates[position] * arm.drafts
     return np.asarray(residual / arm.drafts.mean())
 
 
 def _around(value: float, influence: Floats, level: float) -> Estimate:
-    check_level(level)
     n = influence.size
     if n < 2:
         raise ValueError("an interval needs two requests or more")
-    error = math.sqrt(float(np.sum(influence**2)) / (n * (n - 1)))
-    half = float(stats.t.ppf((1 + level) / 2, n - 1)) * error
+    half = t_half_width(level, n - 1) * math.sqrt(_squared_error(influence))
     return Estimate(value, value - half, value + half, level)
+
+
+def _squared_error(influence: Floats) -> float:
+    n = influence.size
+    return float(np.sum(influence**2)) / (n * (n - 1))
 
 
 def _check_paired(base: Acceptance, patched: Acceptance) -> None:

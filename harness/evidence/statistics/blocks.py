@@ -8,18 +8,20 @@ other. Repeats inside one start are averaged before they come here. Effects are 
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 from harness.evidence.statistics.intervals import (
     Estimate,
     check_alpha,
     check_level,
+    t_half_width,
 )
 
 EXACT_BLOCKS = 16
@@ -51,12 +53,11 @@ def mean_interval(logs: ArrayLike, *, level: float = 0.9) -> Estimate:
     Assumes that they are about normal; on the ratio scale this is the interval for the
     ratio of geometric means (Bland and Altman, BMJ 312 (1996) 1153).
     """
-    check_level(level)
     d = _vector(logs)
     if d.size < 2:
         raise ValueError("an interval needs two blocks or more")
     value = float(d.mean())
-    half = float(stats.t.ppf((1 + level) / 2, d.size - 1) * stats.sem(d))
+    half = t_half_width(level, d.size - 1) * float(d.std(ddof=1)) / math.sqrt(d.size)
     return Estimate(value, value - half, value + half, level)
 
 
@@ -73,7 +74,8 @@ def t_harm(benefits: ArrayLike) -> float:
         raise ValueError("a t test needs two blocks or more")
     if np.ptp(d) == 0:
         return 0.0 if d[0] < 0 else 1.0
-    return float(stats.ttest_1samp(d, 0.0, alternative="less").pvalue)
+    t = float(d.mean()) / float(d.std(ddof=1)) * math.sqrt(d.size)
+    return float(special.stdtr(d.size - 1, t))
 
 
 def sign_flip(logs: ArrayLike, alternative: Alternative = "two-sided") -> float:
@@ -128,6 +130,13 @@ def mde(
         return math.inf
     if block_sd < 0 or not alpha < power < 1:
         raise ValueError(f"block_sd is {block_sd} and power {power}")
+    noncentrality = _noncentrality(blocks, alpha, power)
+    return noncentrality * block_sd / math.sqrt(blocks)
+
+
+@functools.cache
+def _noncentrality(blocks: int, alpha: float, power: float) -> float:
+    """The noncentrality at which the one-sided t test has this power."""
     critical = float(stats.t.ppf(1 - alpha, blocks - 1))
 
     def missing(noncentrality: float) -> float:
@@ -137,7 +146,7 @@ def mde(
     high = 4.0
     while missing(high) < 0:
         high *= 2
-    return float(optimize.brentq(missing, 0.0, high)) * block_sd / math.sqrt(blocks)
+    return float(optimize.brentq(missing, 0.0, high))
 
 
 @dataclass(frozen=True)
@@ -162,7 +171,7 @@ def noise_floor(
     d = _vector(base_logs)
     observed = mean_interval(d, level=level)
     sd = float(np.std(d, ddof=1))
-    quantile = float(stats.t.ppf((1 + level) / 2, d.size - 1))
+    quantile = t_half_width(level, d.size - 1)
     return NoiseFloor(sd, quantile * sd / math.sqrt(max(blocks, 1)), observed)
 
 

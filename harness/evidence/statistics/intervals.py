@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scipy import special
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -37,3 +39,9 @@ def check_level(level: float) -> None:
     """Refuse a confidence level outside (0, 1)."""
     if not 0 < level < 1:
         raise ValueError(f"level is {level}, it must lie between 0 and 1")
+
+
+def t_half_width(level: float, freedom: int) -> float:
+    """Student's t quantile: half the width of a two-sided interval, in errors."""
+    check_level(level)
+    return float(special.stdtrit(freedom, (1 + level) / 2))

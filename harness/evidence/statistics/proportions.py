@@ -14,7 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, stats
 
-from harness.evidence.statistics.intervals import Estimate, check_alpha, check_level
+from harness.evidence.statistics.intervals import (
+    Estimate,
+    check_alpha,
+    check_level,
+    t_half_width,
+)
 
 RESAMPLES = 9999
 """Draws of a bootstrap; the usual number for its outer quantiles."""
@@ -199,12 +204,12 @@ def clustered_difference(
     "Adding Error Bars to Evals", arXiv 2411.00640, sections 2.2 and 4.2: repeats of one
     question are never counted as questions.
     """
-    check_level(level)
     change = _mean_change(base, patched)
     if change.size < 2:
         raise ValueError("a t interval needs two questions or more")
-    value, error = float(change.mean()), float(stats.sem(change))
-    half = float(stats.t.ppf((1 + level) / 2, change.size - 1)) * error
+    value = float(change.mean())
+    error = float(change.std(ddof=1)) / math.sqrt(change.size)
+    half = t_half_width(level, change.size - 1) * error
     return Estimate(value, value - half, value + half, level)
 
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from harness.evidence.statistics.acceptance import (
     Acceptance,
     bootstrap_length_effect,
-    decay,
     decay_change,
     identity_error,
     impossible_counts,
@@ -96,7 +95,7 @@ def test_the_same_counts_have_no_effect_and_no_width():
     arm = drawn(np.random.default_rng(5), (0.9, 0.6))
     found = length_effect(arm, arm)
     assert (found.low, found.value, found.high) == (0, 0, 0)
-    assert decay_change((arm, arm), (arm, arm)).value == 0
+    assert decay_change(arm, arm).value == 0
 
 
 def test_one_position_is_a_mean_of_ratios_when_requests_are_equal():
@@ -137,13 +136,21 @@ def test_rate_effect_allows_zero():
     assert rate_effect(base, gone, 0).value == 0
 
 
-def test_decay_is_last_over_first():
-    first = Acceptance.of([10] * 4, [[8]] * 4)
-    last = Acceptance.of([10] * 4, [[2]] * 4)
-    assert decay(first, last).value == pytest.approx(math.log(1.2 / 1.8))
-    change = decay_change((first, first), (first, last))
-    assert change.value == pytest.approx(math.log(1.2 / 1.8))
-    assert decay_change((first, last), (first, last)).value == pytest.approx(0)
+def in_time(accepted: list[int]) -> Acceptance:
+    return Acceptance.of([10] * len(accepted), [[count] for count in accepted])
+
+
+def test_decay_is_last_third_over_first_against_the_base():
+    steady, falling = in_time([8] * 9), in_time([8, 8, 8, 5, 5, 5, 2, 2, 2])
+    found = decay_change(steady, falling)
+    assert found.value == pytest.approx(math.log(1.2 / 1.8))
+    assert decay_change(falling, falling).value == pytest.approx(0)
+    assert decay_change(falling, steady).value == pytest.approx(-found.value)
+
+
+def test_a_loss_from_the_start_is_no_decay():
+    found = decay_change(in_time([8] * 9), in_time([4] * 9))
+    assert found.value == pytest.approx(0)
 
 
 def test_shapes_are_checked():

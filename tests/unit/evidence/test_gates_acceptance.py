@@ -75,11 +75,16 @@ def test_few_requests_stay_open():
 
 
 def test_decay_beyond_the_bases_own():
-    steady, falling = (arm(19, 12), arm(19, 12)), (arm(19, 12), arm(3, 1))
+    steady, falling = arm(19, 12), in_time([19] * 20 + [3] * 20)
+    steady = Acceptance(steady.drafts, steady.accepted[:, :1])
     assert decay_signal(steady, steady).answer is Answer.BETTER_OR_EQUAL
     assert decay_signal(falling, falling).answer is Answer.BETTER_OR_EQUAL
     assert decay_signal(steady, falling).answer is Answer.WORSE
     assert decay_signal(falling, steady).answer is Answer.BETTER_OR_EQUAL
+
+
+def in_time(accepted: list[int]) -> Acceptance:
+    return Acceptance.of([20] * len(accepted), [[count] for count in accepted])
 
 
 def test_the_floor_sees_a_collapse_of_both_arms():
