@@ -58,6 +58,9 @@ class Project:
 
     @property
     def requirements(self) -> Path:
+        """The locks; those of another release are written by ``make rebase``."""
+        if self.release:
+            return self.patches / "requirements"
         return self.configs / "requirements"
 
     @property

@@ -20,6 +20,7 @@ from harness.series.export import changed_targets, export
 from harness.series.stack import stack
 from harness.upstream.source import blob_at
 from harness.workflows.rebase.carry import Rebase, carried_steps
+from harness.workflows.rebase.environment import write_locks
 
 RULES = "rules"
 
@@ -48,6 +49,14 @@ def finish(rebase: Rebase, state: RebaseState) -> Path:
             data = export(git, step.commit, entry, target)
             (fresh / entry.file).write_bytes(data)
         _write_set(fresh, rebase.project, entries, target)
+        if entries:
+            write_locks(
+                rebase.project,
+                rebase.upstream,
+                target,
+                fresh / "requirements",
+                rebase.say,
+            )
         applied = stack(git, state.base, entries, fresh)
         if [a.commit for a in applied] != [s.commit for s in carried_steps(state)]:
             raise InfrastructureError(
