@@ -54,8 +54,8 @@ def measure(
     if output.exists():
         shutil.rmtree(output)
     count = min(count, questions.source.test)
-    task = task_name(cell, questions)
-    tasks = _write_task(client, cell, questions, folder)
+    task = LOCAL_TASK.format(task=cell.task)
+    tasks = _write_task(client, cell, task, questions, folder)
     began = time.monotonic()
     with (
         Recorder(endpoint, timeout=deadlines.request) as recorder,
@@ -70,7 +70,7 @@ def measure(
             command,
             log=folder / LOG,
             timeout=deadlines.accuracy,
-            env=_environment(client, endpoint, copies, questions),
+            env=_environment(client, endpoint, copies),
             cwd=folder,
             heartbeat=heartbeat,
         )
@@ -91,13 +91,6 @@ def measure(
         seconds=time.monotonic() - began,
         command=command,
     )
-
-
-def task_name(cell: AccuracyCell, questions: Questions) -> str:
-    """The task as lm-eval knows it: its own on hub data, else our overlay of it."""
-    if questions.folder is None:
-        return cell.task
-    return LOCAL_TASK.format(task=cell.task)
 
 
 def client_arguments(
@@ -165,35 +158,30 @@ def local_task(original: Path, name: str, data: Path) -> str:
 
 
 def _write_task(
-    client: Client, cell: AccuracyCell, questions: Questions, folder: Path
+    client: Client, cell: AccuracyCell, task: str, questions: Questions, folder: Path
 ) -> Path:
-    """The folder with our overlay of the task; empty for hub data."""
+    """The folder with our overlay of the task."""
+    tree = client.site_packages / "lm_eval" / "tasks" / PUBLIC
+    original = tree / f"{cell.task}.yaml"
+    if not original.is_file():
+        raise InfrastructureError(
+            f"lm-eval has no {PUBLIC}/{cell.task}.yaml", where=str(tree)
+        )
     tasks = folder / "task"
-    tasks.mkdir(exist_ok=True)
-    if questions.folder is not None:
-        tree = client.site_packages / "lm_eval" / "tasks" / PUBLIC
-        original = tree / f"{cell.task}.yaml"
-        if not original.is_file():
-            raise InfrastructureError(
-                f"lm-eval has no {PUBLIC}/{cell.task}.yaml", where=str(tree)
-            )
-        name = task_name(cell, questions)
-        content = local_task(original, name, questions.folder)
-        files.write_atomic(tasks / f"{name}.yaml", content)
+    content = local_task(original, task, questions.folder)
+    files.write_atomic(tasks / f"{task}.yaml", content)
     return tasks
 
 
-def _environment(
-    client: Client, endpoint: Endpoint, copies: str, questions: Questions
-) -> dict[str, str]:
-    env = {
+def _environment(client: Client, endpoint: Endpoint, copies: str) -> dict[str, str]:
+    return {
         **client.env,
         "OPENAI_API_KEY": endpoint.api_key,
         "HF_DATASETS_CACHE": copies,
+        # The data is at hand: nothing is to be asked of the hub.
+        "HF_HUB_OFFLINE": "1",
+        "HF_DATASETS_OFFLINE": "1",
     }
-    if questions.folder is not None:
-        env |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
-    return env
 
 
 def _pairs(values: dict[str, object] | dict[str, int]) -> list[str]:

@@ -5,21 +5,29 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import requests
 
-from harness.errors import InfrastructureError, UsageError
+from harness import paths, processes
+from harness.errors import UsageError
 from harness.files import sha256_file
 from harness.models.base import load
 from harness.models.facts import Origin, QuestionSource
 from harness.models.questions import FILES, HubDataset, QuestionConfig, QuestionFiles
 from harness.paths import DATA_VARIABLE, Project
+from harness.runtime.environment import ensure
+from harness.runtime.variables import child_environment
 
 PUBLIC = "gsm8k"
 """The name under which profiles ask for the public set."""
+
+_EXPORTER = Path(__file__).resolve().parent.parent / "inside" / "export_questions.py"
+_FETCH_TIMEOUT = 300.0
 
 _OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
 
@@ -34,19 +42,13 @@ class Question:
 
 @dataclass(frozen=True)
 class Questions:
-    """A set at hand. ``folder`` is None when lm-eval is to get it from the hub."""
+    """A set at hand, in a folder with test.jsonl and train.jsonl."""
 
     source: QuestionSource
-    folder: Path | None
+    folder: Path
 
     def rows(self, file: str) -> list[Question]:
-        """The problems of ``test.jsonl`` or ``train.jsonl`` in a local folder."""
-        if self.folder is None:
-            raise UsageError(
-                "needs the questions in a local folder, not on the hub",
-                where="the acceptance cell",
-                fix=f"put gsm8k/ into a folder and name that in {DATA_VARIABLE}",
-            )
+        """The problems of ``test.jsonl`` or ``train.jsonl``."""
         return _read(self.folder / file)
 
 
@@ -69,11 +71,11 @@ def find(project: Project, data: str) -> Questions:
         raise UsageError(
             "no such folder", where=str(folder), fix=f"{DATA_VARIABLE} names its parent"
         )
-    if _reachable(config.hub):
-        source = QuestionSource(
-            name=config.gsm8k.name, origin=Origin.HUB, test=config.hub.rows, sha256={}
-        )
-        return Questions(source, None)
+    cached = paths.cache_dir() / "questions" / PUBLIC
+    if not cached.is_dir() and _reachable(config.hub):
+        _fetch(project, config.hub, cached)
+    if cached.is_dir():
+        return _verified(cached, config.gsm8k, Origin.HUB)
     own = project.configs / config.own_folder
     return _verified(own, config.own, Origin.OWN)
 
@@ -81,17 +83,12 @@ def find(project: Project, data: str) -> Questions:
 def few_shot_prompts(
     questions: Questions, count: int, *, fewshot: int
 ) -> tuple[str, ...]:
-    """Prompts in the layout of lm-eval's gsm8k, for cells that need no scoring.
+    """At most ``count`` prompts in the layout of lm-eval's gsm8k, without scoring.
 
     The examples before question ``i`` are the training problems from ``i * fewshot``
     on, so that prompts share no long beginning.
     """
     tests, train = questions.rows("test.jsonl")[:count], questions.rows("train.jsonl")
-    if len(tests) < count:
-        raise InfrastructureError(
-            f"{count} prompts asked for, the set has {len(tests)}",
-            where=questions.source.name,
-        )
     prompts = []
     for index, test in enumerate(tests):
         start = index * fewshot
@@ -151,6 +148,24 @@ def _read(path: Path) -> list[Question]:
                 "is no object with question and answer", where=f"{path}:{number}"
             ) from error
     return rows
+
+
+def _fetch(project: Project, hub: HubDataset, folder: Path) -> None:
+    """Download the set into ``folder``, aside first (lm-eval's environment does it)."""
+    environment = ensure(project, "lm-eval")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
+    try:
+        script = [str(environment.python), str(_EXPORTER)]
+        processes.run(
+            [*script, "--path", hub.path, "--config", hub.config, "--out", str(aside)],
+            log=folder.with_name(f"{folder.name}.log"),
+            timeout=_FETCH_TIMEOUT,
+            env=child_environment(),
+        ).check(f"fetching {hub.path} from the hub")
+        aside.rename(folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _reachable(hub: HubDataset) -> bool:

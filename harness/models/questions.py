@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field, PositiveFloat
+from pydantic import PositiveFloat
 
 from harness.models.base import Model
 from harness.models.pin import Sha256
@@ -32,8 +30,6 @@ class HubDataset(Model):
     """Asked for to see whether the hub can be reached."""
     timeout: PositiveFloat
     """Seconds for that."""
-    rows: Annotated[int, Field(gt=0)]
-    """Test questions that it must have."""
 
 
 class QuestionConfig(Model):

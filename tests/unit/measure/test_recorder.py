@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import requests
+
+from harness.errors import InfrastructureError
+from harness.measure.recorder import Exchange, Recorder
+from harness.models.endpoint import Endpoint
+from tests.unit.measure.conftest import FakeServer
+
+
+def ask(url: str, prompt: str) -> requests.Response:
+    body = {"prompt": prompt, "max_tokens": 2}
+    headers = {"Authorization": "Bearer secret"}
+    return requests.post(url, json=body, headers=headers, timeout=10)
+
+
+def test_requests_pass_unchanged_and_are_kept(
+    endpoint: Endpoint, fake: FakeServer
+) -> None:
+    prompts = [f"prompt {i}" for i in range(16)]
+    with Recorder(endpoint, timeout=10) as recorder, ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda p: ask(recorder.url, p), prompts))
+    direct = ask(endpoint.completions, "prompt 0")
+    assert {answer.text for answer in answers} == {direct.text}
+    assert fake.bodies[0].keys() == {"prompt", "max_tokens"}
+    kept = recorder.exchanges()
+    assert sorted(e.prompt for e in kept) == sorted(prompts)
+    assert {e.status for e in kept} == {200}
+
+
+def test_errors_pass_and_are_kept(endpoint: Endpoint, fake: FakeServer) -> None:
+    fake.status = 400
+    with Recorder(endpoint, timeout=10) as recorder:
+        answer = ask(recorder.url, "p")
+    assert answer.status_code == 400
+    (kept,) = recorder.exchanges()
+    assert kept.status == 400
+    assert "too long" in kept.body
+
+
+def test_a_dead_server_is_kept_as_no_answer(endpoint: Endpoint) -> None:
+    gone = endpoint.model_copy(update={"base_url": "http://127.0.0.1:9"})
+    with Recorder(gone, timeout=2) as recorder:
+        assert ask(recorder.url, "p").status_code == 502
+    (kept,) = recorder.exchanges()
+    assert kept.status == 0
+
+
+def test_other_paths_are_not_handed_on(endpoint: Endpoint, fake: FakeServer) -> None:
+    with Recorder(endpoint, timeout=2) as recorder:
+        url = recorder.url.replace("completions", "embeddings")
+        assert ask(url, "p").status_code == 404
+    assert not fake.bodies
+    assert not recorder.exchanges()
+
+
+def test_token_prompts_are_refused() -> None:
+    with pytest.raises(InfrastructureError, match="no single text prompt"):
+        _ = Exchange({"prompt": [1, 2]}, 200, "").prompt
