@@ -82,6 +82,8 @@ class PatchResult(Model):
     exercise: tuple[FileExercise, ...]
     exercised_by: dict[str, NonNegativeInt] = {}
     """Changed lines that each measurement executed, by its name."""
+    claims: tuple[Line, ...] = ()
+    """Published figures with their status at this pin."""
 
 
 class Machine(Model):

@@ -90,6 +90,8 @@ def _patch(patch: PatchResult) -> str:
     if patch.signals:
         parts.append(_signals(patch.signals))
     parts.append(_exercise(patch))
+    if patch.claims:
+        parts.append("Published figures:\n\n" + _bullets(patch.claims))
     return "\n".join(part for part in parts if part)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import psutil
@@ -15,8 +15,9 @@ from harness.evidence.gates.common import invalid
 from harness.evidence.verdicts import combine, worst
 from harness.git import Git
 from harness.models.pin import Upstream
+from harness.models.probe_report import PatchProbes
 from harness.models.profile import Profile
-from harness.models.series import PatchEntry, Series
+from harness.models.series import PatchEntry, Series, Target
 from harness.models.signal import Answer, Exercise, Signal
 from harness.models.state import CheckoutState
 from harness.models.summary import (
@@ -29,6 +30,7 @@ from harness.models.summary import (
 )
 from harness.paths import Project
 from harness.series.mail import read_message
+from harness.workflows.verify.claims import CLAIMS, Probed, signal
 from harness.workflows.verify.judge import Arms, StateFacts, compare
 from harness.workflows.verify.states import Comparison, Plan, TreeState
 
@@ -51,6 +53,7 @@ class Evidence:
     """By the labels of state and server setup."""
     broken: Mapping[str, Mapping[str, str]]
     """Files that each state breaks so that they don't compile, with the reason."""
+    probed: Probed
     boots: tuple[Boot, ...]
     versions: dict[str, str]
     model: dict[str, str]
@@ -82,6 +85,7 @@ def assemble(found: Evidence) -> Summary:
         patches=patches,
         states=_states(found),
         boots=found.boots,
+        stand_ins=_stand_ins(found),
     )
 
 
@@ -93,6 +97,11 @@ def _patch(found: Evidence, entry: PatchEntry, index: int) -> PatchResult:
         signals.append(
             Signal(name=f"{path} compiles", answer=Answer.WORSE, reason=reason)
         )
+    probes = _probes(found, entry)
+    if probes:
+        signals.append(signal(probes))
+    elif found.probed.failure and _has_claims(found, entry):
+        signals.append(invalid("probes", found.probed.failure))
     for setup, plan in found.plans.items():
         for comparison in plan.comparisons:
             if entry in comparison.patches:
@@ -100,7 +109,8 @@ def _patch(found: Evidence, entry: PatchEntry, index: int) -> PatchResult:
                 signals += _signals(found, comparison, setup)
     if not signals:
         signals.append(_unserved(found, entry))
-    files = _exercise(found, entry, before, after)
+    served, probed = _exercise(found, entry, before, after)
+    files = _together(served, probed)
     counts = Exercise(
         changed=sum(len(file.changed) for file in files),
         executed=sum(len(file.executed) for file in files),
@@ -123,7 +133,11 @@ def _patch(found: Evidence, entry: PatchEntry, index: int) -> PatchResult:
         ),
         imported_by=_imported_by(found, entry),
         exercise=files,
-        exercised_by={"serving": counts.executed} if counts.executed else {},
+        exercised_by={
+            "serving": sum(len(file.executed) for file in served),
+            "probes": sum(len(file.executed) for file in probed),
+        },
+        claims=_claims(probes),
     )
 
 
@@ -159,25 +173,67 @@ def _unserved(found: Evidence, entry: PatchEntry) -> Signal:
 
 def _exercise(
     found: Evidence, entry: PatchEntry, before: TreeState, after: TreeState
-) -> tuple[FileExercise, ...]:
-    files = []
+) -> tuple[list[FileExercise], list[FileExercise]]:
+    """What serving processes ran of the patch's changed lines, and what probes ran."""
+    served: list[FileExercise] = []
+    probed: list[FileExercise] = []
+    probes = _probes(found, entry)
     for target in entry.targets:
         if target.path in found.broken[after.label]:
-            files.append(FileExercise(path=target.path, changed=(), executed=()))
+            nothing = FileExercise(path=target.path, changed=(), executed=())
+            served.append(nothing)
+            probed.append(nothing)
             continue
         old, new = (
             found.git.run("cat-file", "blob", blob).stdout.decode("utf-8")
             for blob in (target.before, target.after)
         )
-        ran: set[int] = set()
-        for setup, plan in found.plans.items():
-            speaking = plan.speaks_for.get(after.label)
-            facts = found.facts.get((speaking or "", setup))
-            same = speaking and _blob(found, speaking, target.path) == target.after
-            if facts and facts.coverage and same:
-                ran |= set(facts.coverage.lines.get(target.path, ()))
-        files.append(exercise(target.path, old, new, ran))
-    return tuple(files)
+        ran = _served_lines(found, target, after)
+        served.append(exercise(target.path, old, new, ran))
+        ran = set(probes.executed.get(target.path, ())) if probes else set()
+        probed.append(exercise(target.path, old, new, ran))
+    return served, probed
+
+
+def _served_lines(found: Evidence, target: Target, after: TreeState) -> set[int]:
+    ran: set[int] = set()
+    for setup, plan in found.plans.items():
+        speaking = plan.speaks_for.get(after.label)
+        facts = found.facts.get((speaking or "", setup))
+        same = speaking and _blob(found, speaking, target.path) == target.after
+        if facts and facts.coverage and same:
+            ran |= set(facts.coverage.lines.get(target.path, ()))
+    return ran
+
+
+def _together(
+    one: Sequence[FileExercise], other: Sequence[FileExercise]
+) -> tuple[FileExercise, ...]:
+    return tuple(
+        a.model_copy(update={"executed": tuple(sorted({*a.executed, *b.executed}))})
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _probes(found: Evidence, entry: PatchEntry) -> PatchProbes | None:
+    report = found.probed.report
+    for one in report.patches if report else ():
+        if one.patch == entry.number:
+            return one
+    return None
+
+
+def _has_claims(found: Evidence, entry: PatchEntry) -> bool:
+    return (found.project.patches / CLAIMS / f"{entry.number}.yaml").exists()
+
+
+def _claims(probes: PatchProbes | None) -> tuple[str, ...]:
+    if probes is None:
+        return ()
+    return tuple(
+        f"{figure.text}: {figure.status}" + (f" ({figure.note})" if figure.note else "")
+        for figure in probes.figures
+    )
 
 
 def _blob(found: Evidence, label: str, path: str) -> str | None:
@@ -205,6 +261,12 @@ def _limits(found: Evidence) -> tuple[str, ...]:
             "that are executed are judged together."
         )
     return tuple(lines)
+
+
+def _stand_ins(found: Evidence) -> dict[str, str]:
+    report = found.probed.report
+    used = [s for one in (report.patches if report else ()) for s in one.standins]
+    return {stand_in.name: stand_in.reason for stand_in in used}
 
 
 def _states(found: Evidence) -> tuple[State, ...]:

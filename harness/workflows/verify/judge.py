@@ -12,11 +12,11 @@ from harness.evidence.gates.acceptance import acceptance_signals
 from harness.evidence.gates.accuracy import accuracy_signal, rate_signals
 from harness.evidence.gates.common import invalid
 from harness.evidence.gates.exact import logprob_signal
-from harness.evidence.gates.serving import Blocks, Metric, serving_signals
+from harness.evidence.gates.serving import Blocks, Metric, confirm, serving_signals
 from harness.evidence.pairing import Pair, pair
 from harness.evidence.statistics.acceptance import Acceptance
 from harness.evidence.statistics.logprobs import GreedyAnswer
-from harness.models.boots import BootFacts
+from harness.models.boots import BootFacts, Part
 from harness.models.facts import (
     AcceptanceFacts,
     AccuracyFacts,
@@ -64,9 +64,7 @@ def compare(arms: Arms) -> list[Signal]:
     if arms.setup.speculation:
         for drafted in arms.setup.acceptance:
             signals += _guarded(arms, "acceptance", drafted.name, _acceptance)
-    for served in arms.setup.serving:
-        signals += _serving(arms, served.name)
-    return signals
+    return signals + serving_signals_of(arms)
 
 
 def _guarded(
@@ -157,26 +155,26 @@ def _counts(facts: AcceptanceFacts) -> Acceptance:
     )
 
 
+def serving_signals_of(arms: Arms) -> list[Signal]:
+    """The speed signals of one comparison, over all its benchmark cells."""
+    return [s for cell in arms.setup.serving for s in _serving(arms, cell.name)]
+
+
 def _serving(arms: Arms, cell: str) -> list[Signal]:
     name = f"serving {arms.setup.name}/{cell}"
-    both = arms.before.timings.keys() & arms.after.timings.keys()
-    pairs = sorted(pair for pair in both if pair[0] == arms.comparison)
     failed = [
         line
         for side in (arms.before, arms.after)
         for part, line in side.failures.items()
-        if part.startswith("timing")
+        if part == Part.TIMING
     ]
-    if failed or not pairs:
+    signals = _speed(arms, name, cell, arms.comparison)
+    if failed or signals is None:
         reason = failed[0] if failed else "no pair of server starts was measured"
         return [invalid(name, reason)]
-    base = [_cell(arms.before.timings[n].serving, cell) for n in pairs]
-    patched = [_cell(arms.after.timings[n].serving, cell) for n in pairs]
-    measured = [
-        Blocks(metric, [read(facts) for facts in base], [read(f) for f in patched])
-        for metric, read in _metrics(name, arms.gates)
-    ]
-    signals = serving_signals(measured)
+    again = _speed(arms, name, cell, again_name(arms.comparison))
+    if again is not None:
+        signals = [confirm(a, b) for a, b in zip(signals, again, strict=True)]
     if arms.gates.serving_accuses_only:
         # On this machine speed says little of a GPU: it may accuse, never acquit.
         return [
@@ -184,6 +182,26 @@ def _serving(arms: Arms, cell: str) -> list[Signal]:
             for s in signals
         ]
     return signals
+
+
+def again_name(comparison: str) -> str:
+    """Under which name the starts that confirm a comparison's "worse" are kept."""
+    return f"{comparison}-again"
+
+
+def _speed(arms: Arms, name: str, cell: str, comparison: str) -> list[Signal] | None:
+    both = arms.before.timings.keys() & arms.after.timings.keys()
+    pairs = sorted(pair for pair in both if pair[0] == comparison)
+    if not pairs:
+        return None
+    base = [_cell(arms.before.timings[n].serving, cell) for n in pairs]
+    patched = [_cell(arms.after.timings[n].serving, cell) for n in pairs]
+    return serving_signals(
+        [
+            Blocks(metric, [read(f) for f in base], [read(f) for f in patched])
+            for metric, read in _metrics(name, arms.gates)
+        ]
+    )
 
 
 def _metrics(

@@ -13,6 +13,7 @@ from harness.models.boots import BootFacts
 from harness.models.summary import Summary
 from harness.paths import Project
 from harness.report.markdown import render
+from harness.workflows.verify.claims import Probed, copy_facts
 
 SUMMARY = "summary.json"
 REPORT = "report.md"
@@ -20,12 +21,13 @@ RAW = "raw"
 
 
 def write_results(
-    project: Project, summary: Summary, raw: Mapping[str, BootFacts]
+    project: Project, summary: Summary, raw: Mapping[str, BootFacts], probed: Probed
 ) -> Path:
     """Write everything of one run, and switch the whole folder in at the end.
 
     Args:
         raw: Facts of each server start, by the start's label.
+        probed: What the probe suite left.
     """
     home = project.results / summary.tag / summary.profile
     home.parent.mkdir(parents=True, exist_ok=True)
@@ -35,6 +37,7 @@ def write_results(
         for label, facts in raw.items():
             text = facts.model_dump_json(indent=1) + "\n"
             write_atomic(fresh / RAW / f"{label}.json", text)
+        copy_facts(probed, fresh / RAW)
         write_atomic(fresh / REPORT, render(summary))
         write_atomic(fresh / SUMMARY, summary.model_dump_json(indent=2) + "\n")
         old = home.with_name(f".{home.name}-old")

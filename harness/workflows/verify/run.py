@@ -6,10 +6,11 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.errors import ExitCode
+from harness.evidence.gates.serving import plan as expectation
 from harness.measure import model as models
 from harness.measure.questions import Questions, few_shot_prompts, find
 from harness.measure.runner import Client
@@ -17,6 +18,7 @@ from harness.models.pin import Upstream
 from harness.models.profile import Profile, ServerSetup
 from harness.models.proof import Proof
 from harness.models.series import Series
+from harness.models.signal import Answer
 from harness.models.summary import Summary
 from harness.paths import Project
 from harness.processes import sigterm_interrupts
@@ -24,7 +26,13 @@ from harness.runtime.environment import Environment, adopt, ensure
 from harness.series.checkout import Checkout, apply
 from harness.workflows.verify.assemble import Evidence, assemble
 from harness.workflows.verify.boots import Bench, Start, state_overlay
-from harness.workflows.verify.judge import StateFacts
+from harness.workflows.verify.claims import Suite, probe
+from harness.workflows.verify.judge import (
+    Arms,
+    StateFacts,
+    again_name,
+    serving_signals_of,
+)
 from harness.workflows.verify.results import write_results
 from harness.workflows.verify.schedule import (
     Executor,
@@ -100,6 +108,19 @@ def verify(
     with sigterm_interrupts():
         run = _prepare(project, upstream, series, options, say)
         bench = _bench(run)
+        # Probes are exact and cheap: what they find is known before a server starts.
+        probed = probe(
+            Suite(
+                project,
+                upstream,
+                series,
+                run.checkout.state,
+                bench.environment,
+                options.quick,
+                options.force,
+                say,
+            )
+        )
         executor, plans = _measure(run, bench)
     summary = assemble(
         Evidence(
@@ -114,6 +135,7 @@ def verify(
             plans=plans,
             facts=run.facts,
             broken=run.broken,
+            probed=probed,
             boots=tuple(executor.boots),
             versions={
                 **bench.environment.fingerprint(),
@@ -127,7 +149,7 @@ def verify(
             seconds=time.monotonic() - began,
         )
     )
-    write_results(project, summary, executor.yielded)
+    write_results(project, summary, executor.yielded, probed)
     return summary, summary.verdict.exit_code
 
 
@@ -225,10 +247,31 @@ def _later_starts(run: _Run, chosen: Plan, setup: ServerSetup) -> Iterator[Start
     for state in chosen.served[1:]:
         yield first_start(state, setup, quick=quick, seed=SEED)
     if not quick and setup.serving:
-        pairs = run.options.pairs or run.options.profile.gates.pairs.full
-        for comparison in chosen.comparisons:
-            yield from timing_starts(comparison, setup, pairs=pairs, seed=SEED)
+        yield from _timing(run, chosen, setup)
     yield from coverage_starts(chosen, setup)
+
+
+def _timing(run: _Run, chosen: Plan, setup: ServerSetup) -> Iterator[Start]:
+    """Pairs of starts; as many again where they say "worse", on fresh starts."""
+    gates = run.options.profile.gates
+    pairs = run.options.pairs or gates.pairs.full
+    spread = gates.expected_spread
+    run.say(expectation(pairs, spread).line(spread, gates.throughput_floor))
+    for comparison in chosen.comparisons:
+        yield from timing_starts(comparison, setup, pairs=pairs, seed=SEED)
+        arms = Arms(
+            comparison.name,
+            setup,
+            gates,
+            False,
+            run.note(comparison.before, setup.name),
+            run.note(comparison.after, setup.name),
+        )
+        worse = [s for s in serving_signals_of(arms) if s.answer is Answer.WORSE]
+        if any(signal.gated for signal in worse):
+            run.say(f"{comparison.name}: {worse[0].name} is worse; confirming it")
+            again = replace(comparison, name=again_name(comparison.name))
+            yield from timing_starts(again, setup, pairs=pairs, seed=SEED + 1000)
 
 
 def _imported(run: _Run, proof: Proof) -> frozenset[str]:

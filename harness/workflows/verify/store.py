@@ -18,6 +18,7 @@ from harness.files import write_atomic
 from harness.models.base import load
 from harness.models.boots import BootFacts, Part
 from harness.workflows.verify.boots import Bench, Start
+from harness.workflows.verify.claims import program_digest
 
 _FORMAT = 1
 """Raised when facts of an older program must not be reused."""
@@ -62,6 +63,7 @@ def key(bench: Bench, start: Start) -> str:
         "setup": start.setup.model_dump(mode="json"),
         "parts": sorted(part.value for part in start.parts),
         "quick": bench.quick,
+        "program": program_digest(),
         "model": bench.model.digest,
         "environment": bench.environment.fingerprint(),
         "client": bench.client.environment.fingerprint(),

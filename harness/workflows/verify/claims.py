@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The probe suite as a part of verify: run, or taken from an equal earlier run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import InfrastructureError
+from harness.files import write_atomic
+from harness.git import Git
+from harness.models.base import load
+from harness.models.pin import Upstream
+from harness.models.probe_report import PatchProbes, ProbeReport, ProbeVerdict
+from harness.models.series import Series
+from harness.models.signal import Answer, Signal
+from harness.models.state import CheckoutState
+from harness.paths import Project, default_root
+from harness.probes.plan import PatchPlan, label, states_needed
+from harness.probes.suite import FACTS, REPORT, plan_suite, read_claims, run_probes
+from harness.runtime.environment import Environment
+from harness.workflows.probing import state_trees
+from harness.workflows.verify.states import tree_state
+
+CLAIMS = "claims"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """What the suite is run with."""
+
+    project: Project
+    upstream: Upstream
+    series: Series
+    applied: CheckoutState
+    environment: Environment
+    quick: bool
+    force: bool
+    say: Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Probed:
+    """The suite's outcome; without a report, why there is none.
+
+    ``folder`` holds the report and every fact.
+    """
+
+    report: ProbeReport | None
+    failure: str = ""
+    folder: Path | None = None
+
+
+def probe(suite: Suite) -> Probed:
+    """Hold every patch that has claims to them.
+
+    A patch without a claims file is left out: nothing is claimed of it.
+    """
+    folder = suite.project.patches / CLAIMS
+    claimed = [
+        entry
+        for entry in suite.series.patches
+        if (folder / f"{entry.number}.yaml").exists()
+    ]
+    if not claimed:
+        return Probed(None, "no patch has claims")
+    part = suite.series.model_copy(update={"patches": tuple(claimed)})
+    plans = plan_suite(suite.series, read_claims(part, folder), quick=suite.quick)
+    home = suite.project.build / "probed" / _key(suite, plans)
+    if not suite.force and (home / REPORT).exists():
+        suite.say("probes: reused from an earlier run")
+        return Probed(load(home / REPORT, ProbeReport), folder=home)
+    shutil.rmtree(home, ignore_errors=True)
+    try:
+        trees = state_trees(
+            suite.project,
+            suite.upstream,
+            suite.series,
+            suite.applied,
+            states_needed(plans),
+            suite.environment,
+            say=suite.say,
+        )
+        report = run_probes(
+            suite.series,
+            plans,
+            trees,
+            out=home,
+            quick=suite.quick,
+            progress=suite.say,
+        )
+    except InfrastructureError as error:
+        (home / REPORT).unlink(missing_ok=True)
+        return Probed(None, " ".join(error.line().split()))
+    if any(p.verdict is ProbeVerdict.NOT_MEASURED for p in report.patches):
+        # Worth another try next time, so not kept under the name of its key.
+        failed = home.with_name(f"{home.name}-failed")
+        shutil.rmtree(failed, ignore_errors=True)
+        home.rename(failed)
+        return Probed(report, folder=failed)
+    return Probed(report, folder=home)
+
+
+def signal(probes: PatchProbes) -> Signal:
+    """What the probes say of one patch, as one signal."""
+    name = f"probes ({len(probes.scenarios)} scenarios)"
+    if probes.verdict is ProbeVerdict.HOLDS:
+        claimed = sum(change.claimed for change in probes.changes)
+        return Signal(
+            name=name,
+            answer=Answer.BETTER_OR_EQUAL,
+            reason=f"all claims hold: of {probes.compared} facts on {probes.ranks} "
+            f"ranks {claimed} changed as claimed, every other is equal bit for bit",
+        )
+    worse = probes.verdict is ProbeVerdict.REGRESSED
+    first = probes.problems[0]
+    more = f", and {len(probes.problems) - 1} more" if probes.problems[1:] else ""
+    text = f"{first.scenario}: {first.message}{more}"
+    return Signal(
+        name=name,
+        answer=Answer.WORSE if worse else Answer.INVALID,
+        reason=" ".join(text.split()),
+    )
+
+
+def copy_facts(probed: Probed, into: Path) -> None:
+    """The report and every fact, for the results folder."""
+    if probed.folder is None:
+        return
+    for name in (REPORT, FACTS):
+        source = probed.folder / name
+        if source.exists():
+            write_atomic(into / name, source.read_bytes())
+
+
+def _key(suite: Suite, plans: Sequence[PatchPlan]) -> str:
+    git = Git(suite.project.checkout.resolve())
+    paths = suite.series.paths()
+    base = tree_state(git, "base", suite.applied.base, (), paths)
+    files = {
+        p.name: p.read_text() for p in (suite.project.patches / CLAIMS).glob("*.yaml")
+    }
+    patches = {
+        label(state): [
+            target.after
+            for number in state
+            for target in suite.series.patch(number).targets
+        ]
+        for state in states_needed(plans)
+    }
+    parts = {
+        "base": base.content,
+        "patches": patches,
+        "claims": sorted(files.items()),
+        "environment": suite.environment.fingerprint(),
+        "quick": suite.quick,
+        "program": program_digest(),
+    }
+    text = json.dumps(parts, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def program_digest() -> str:
+    """A digest of our own code that runs in measured processes."""
+    digest = hashlib.sha256()
+    inside = default_root() / "harness" / "inside"
+    for path in sorted(inside.rglob("*.py")):
+        digest.update(str(path.relative_to(inside)).encode() + path.read_bytes())
+    return digest.hexdigest()
