@@ -8,6 +8,7 @@ from enum import StrEnum
 from pydantic import NonNegativeFloat
 
 from harness.models.base import Model
+from harness.models.collectives import CollectiveFacts
 from harness.models.facts import (
     AcceptanceFacts,
     AccuracyFacts,
@@ -35,6 +36,8 @@ class BootFacts(Model):
     accuracy: tuple[AccuracyFacts, ...] = ()
     acceptance: tuple[AcceptanceFacts, ...] = ()
     memory: MemoryFacts | None = None
+    collectives: CollectiveFacts | None = None
+    """None: the profile does not count them."""
     serving: tuple[ServingFacts, ...] = ()
     lines: dict[str, tuple[int, ...]] = {}
     """Executed lines of the target files, by path in vLLM's tree."""

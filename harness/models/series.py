@@ -40,6 +40,15 @@ class Target(Model):
     after: BlobId
 
 
+class CollectiveClaim(Model):
+    """A collective of the draft's forward that the patch changes in a served model."""
+
+    kind: str
+    """Group and operation, as vLLM names them: ``tp.all_gather``."""
+    bytes_ratio: Annotated[float, Field(gt=0)]
+    """Bytes per row that a rank hands in, patched over base."""
+
+
 class PatchEntry(Model):
     """One patch: what reviewers need to know that a diff does not say."""
 
@@ -52,6 +61,8 @@ class PatchEntry(Model):
     """Numbers of the patches that must be applied first for this one to be safe."""
     upstream: UpstreamStatus
     remove_when: str
+    collectives: tuple[CollectiveClaim, ...] = ()
+    """All changes that a served draft's collectives may show; each must show."""
 
 
 class Series(Model):

@@ -152,6 +152,7 @@ def _signals(found: Evidence, comparison: Comparison, setup: str) -> list[Signal
             found.quick,
             found.facts.get((comparison.before.label, setup), nothing),
             found.facts.get((comparison.after.label, setup), nothing),
+            tuple(c for entry in comparison.patches for c in entry.collectives),
         )
     )
 
@@ -266,7 +267,11 @@ def _limits(found: Evidence) -> tuple[str, ...]:
 def _stand_ins(found: Evidence) -> dict[str, str]:
     report = found.probed.report
     used = [s for one in (report.patches if report else ()) for s in one.standins]
-    return {stand_in.name: stand_in.reason for stand_in in used}
+    reasons = {stand_in.name: stand_in.reason for stand_in in used}
+    for facts in found.facts.values():
+        counted = facts.answers.collectives if facts.answers else None
+        reasons |= {s.name: s.reason for s in (counted.stand_ins if counted else ())}
+    return reasons
 
 
 def _states(found: Evidence) -> tuple[State, ...]:

@@ -4,14 +4,24 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import InfrastructureError
-from harness.measure import acceptance, accuracy, memory, metrics, serving
+from harness.measure import (
+    acceptance,
+    accuracy,
+    collectives,
+    memory,
+    metrics,
+    serving,
+)
 from harness.measure.model import ReadyModel
 from harness.measure.questions import Questions
 from harness.measure.runner import Client
@@ -27,6 +37,7 @@ from harness.runtime.server import Server, ServerSpec, serve
 from harness.workflows.verify.states import TreeState
 
 COVERAGE_PLUGIN = ("harness_coverage", "harness.inside.coverage:plugin")
+_COLLECTIVES = "collectives"
 _COVERAGE_PROMPTS = 4
 _COVERAGE_TOKENS = 16
 
@@ -87,6 +98,8 @@ def run_start(bench: Bench, start: Start, runner: Overlay) -> BootFacts:
     folder = bench.folder / start.label
     overlay = state_overlay(bench, start.state, start.setup, start.parts)
     lines = folder / "coverage"
+    for stale in (lines, folder / _COLLECTIVES):
+        shutil.rmtree(stale, ignore_errors=True)
     spec = _spec(bench, start, lines)
     bench.say(f"{start.label}: starting {bench.profile.served_name}")
     with serve(overlay, spec, folder) as server:
@@ -98,7 +111,10 @@ def run_start(bench: Bench, start: Start, runner: Overlay) -> BootFacts:
         accurate = measuring.accuracy() if answers else ()
         accepted = measuring.acceptance() if answers else ()
         held = None
+        counted = None
         if answers:
+            if _counts_collectives(start.setup):
+                counted = collectives.settled(folder / _COLLECTIVES, _workers(server))
             snapshot = metrics.scrape(measuring.endpoint)
             held = memory.measure(server.processes(), snapshot, server.log_tail(4000))
         if Part.COVERAGE in start.parts:
@@ -112,6 +128,7 @@ def run_start(bench: Bench, start: Start, runner: Overlay) -> BootFacts:
         accuracy=accurate,
         acceptance=accepted,
         memory=held,
+        collectives=counted,
         serving=timed,
         lines=_lines(lines, overlay.tree) if Part.COVERAGE in start.parts else {},
     )
@@ -142,6 +159,10 @@ def _spec(bench: Bench, start: Start, lines: Path) -> ServerSpec:
         env["HARNESS_COVERAGE_DIR"] = str(lines)
         env["HARNESS_COVERAGE_FILES"] = os.pathsep.join(
             str(tree / path) for path in start.state.blobs
+        )
+    if _counts_collectives(setup):
+        env[collectives.FOLDER_VARIABLE] = str(
+            bench.folder / start.label / _COLLECTIVES
         )
     slow = 3 if Part.COVERAGE in start.parts else 1
     return ServerSpec(
@@ -250,6 +271,21 @@ class _Measuring:
 
     def _announce(self, text: str) -> None:
         self.bench.say(f"{self.start.label}: {text}")
+
+
+def _counts_collectives(setup: ServerSetup) -> bool:
+    return collectives.PLUGIN[1] in setup.plugins.values()
+
+
+def _workers(server: Server) -> int:
+    """Processes that run the model: tensor times data times pipeline parallel."""
+    words = server.spec.arguments
+    sizes = [
+        int(word.partition("=")[2])
+        for word in words
+        if re.fullmatch(r"--(tensor|data|pipeline)-parallel-size=\d+", word)
+    ]
+    return math.prod(sizes)
 
 
 def _positions(setup: ServerSetup) -> int:

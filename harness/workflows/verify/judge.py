@@ -10,6 +10,7 @@ from typing import TypeVar
 from harness.errors import InfrastructureError
 from harness.evidence.gates.acceptance import acceptance_signals
 from harness.evidence.gates.accuracy import accuracy_signal, rate_signals
+from harness.evidence.gates.collectives import collective_signal
 from harness.evidence.gates.common import invalid
 from harness.evidence.gates.exact import logprob_signal
 from harness.evidence.gates.serving import Blocks, Metric, confirm, serving_signals
@@ -25,6 +26,7 @@ from harness.models.facts import (
 )
 from harness.models.gates import Gates
 from harness.models.profile import ServerSetup
+from harness.models.series import CollectiveClaim
 from harness.models.signal import Answer, Signal
 
 _RATES = (Outcome.TRUNCATED, Outcome.EMPTY, Outcome.UNEXTRACTABLE)
@@ -54,6 +56,7 @@ class Arms:
     quick: bool
     before: StateFacts
     after: StateFacts
+    claims: tuple[CollectiveClaim, ...] = ()
 
 
 def compare(arms: Arms) -> list[Signal]:
@@ -64,7 +67,7 @@ def compare(arms: Arms) -> list[Signal]:
     if arms.setup.speculation:
         for drafted in arms.setup.acceptance:
             signals += _guarded(arms, "acceptance", drafted.name, _acceptance)
-    return signals + serving_signals_of(arms)
+    return signals + _collectives(arms) + serving_signals_of(arms)
 
 
 def _guarded(
@@ -146,6 +149,17 @@ def _acceptance(
         equal = {"answer": Answer.BETTER_OR_EQUAL, "reason": same}
         return [s.model_copy(update=equal) for s in signals]
     return signals
+
+
+def _collectives(arms: Arms) -> list[Signal]:
+    before, after = arms.before.answers, arms.after.answers
+    if not (before and after and before.collectives and after.collectives):
+        # Not counted by this profile; a failed start is told of by the other cells.
+        return []
+    name = f"collectives of the draft, {arms.setup.name}"
+    return [
+        collective_signal(before.collectives, after.collectives, arms.claims, name=name)
+    ]
 
 
 def _counts(facts: AcceptanceFacts) -> Acceptance:
