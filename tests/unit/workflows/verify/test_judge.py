@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+
+from harness.evidence.verdicts import combine
+from harness.models.gates import Gates
+from harness.models.profile import ServerSetup
+from harness.models.signal import Answer, Exercise, Signal, Verdict
+from harness.workflows.verify.judge import Arms, StateFacts, again_name, compare
+from tests.support.facts import answer, boot, right_answers
+
+NAME = "base-0001"
+SETUP = ServerSetup.model_validate(
+    {
+        "name": "mtp",
+        "context_tokens": 512,
+        "speculation": {"method": "mtp", "num_speculative_tokens": 1},
+        "accuracy": [
+            {
+                "name": "gsm8k",
+                "fewshot": 2,
+                "questions": {"full": 300, "quick": 32},
+                "max_gen_toks": 32,
+                "concurrency": 4,
+            }
+        ],
+        "acceptance": [
+            {
+                "name": "free-text",
+                "fewshot": 1,
+                "prompts": {"full": 20, "quick": 20},
+                "output_tokens": 24,
+                "batch": 4,
+            }
+        ],
+        "serving": [
+            {
+                "name": "short",
+                "input_tokens": 10,
+                "output_tokens": 10,
+                "prompts": {"full": 32, "quick": 32},
+                "concurrency": 4,
+            }
+        ],
+    }
+)
+RAN = Exercise(changed=3, executed=3)
+
+
+def _state(
+    *, speeds: tuple[float, ...] = (100.0, 101.0), again: tuple[float, ...] = ()
+) -> StateFacts:
+    timings = {(NAME, n): boot(speed=s) for n, s in enumerate(speeds, 1)}
+    repeated = {(again_name(NAME), n): boot(speed=s) for n, s in enumerate(again, 1)}
+    return StateFacts(
+        answers=boot(answers=right_answers(), accepted=[38] * 20),
+        timings=timings | repeated,
+    )
+
+
+def _compare(
+    before: StateFacts, after: StateFacts, *, gates: Gates | None = None
+) -> list[Signal]:
+    return compare(Arms(NAME, SETUP, gates or Gates(), False, before, after))
+
+
+def _named(signals: list[Signal], part: str) -> Signal:
+    return next(s for s in signals if part in s.name)
+
+
+def test_equal_states_pass_where_speed_only_accuses() -> None:
+    signals = _compare(_state(), _state(), gates=Gates(serving_accuses_only=True))
+    assert {s.answer for s in signals if s.gated} == {Answer.BETTER_OR_EQUAL}
+    assert combine(signals, RAN).verdict is Verdict.PASS
+
+
+def test_nothing_passes_whose_lines_nothing_ran() -> None:
+    signals = _compare(_state(), _state(), gates=Gates(serving_accuses_only=True))
+    assert combine(signals, Exercise(changed=3, executed=0)).verdict is (
+        Verdict.INCONCLUSIVE
+    )
+
+
+def test_wrong_answers_are_a_regression() -> None:
+    after = _state()
+    spoiled = [answer(n, right=n >= 20) for n in range(300)]
+    after.answers = boot(answers=spoiled, accepted=[38] * 20)
+    signals = _compare(_state(), after)
+    assert _named(signals, "accuracy mtp/gsm8k").answer is Answer.WORSE
+    assert combine(signals, RAN).verdict is Verdict.REGRESSED
+
+
+def test_a_shifted_log_probability_is_seen_with_equal_answers() -> None:
+    after = _state()
+    shifted = [answer(n, right=True, logprob=-0.6) for n in range(300)]
+    after.answers = boot(answers=shifted, accepted=[38] * 20)
+    signals = _compare(_state(), after)
+    assert _named(signals, "log-probabilities").answer is Answer.WORSE
+    assert _named(signals, "accuracy mtp/gsm8k").answer is Answer.BETTER_OR_EQUAL
+
+
+def test_a_collapse_of_acceptance_is_a_regression_with_equal_answers() -> None:
+    after = _state()
+    after.answers = boot(answers=right_answers(), accepted=[10] * 20)
+    signals = _compare(_state(), after)
+    assert _named(signals, "acceptance mtp/free-text length").answer is Answer.WORSE
+    assert combine(signals, RAN).verdict is Verdict.REGRESSED
+
+
+def test_equal_counts_in_every_batch_need_no_interval() -> None:
+    few = StateFacts(answers=boot(answers=right_answers(), accepted=[38] * 3))
+    found = _named(_compare(few, few), "acceptance")
+    assert found.answer is Answer.BETTER_OR_EQUAL
+
+
+def test_other_questions_are_refused() -> None:
+    after = _state()
+    after.answers = boot(
+        answers=[answer(n + 1, right=True) for n in range(300)], accepted=[38] * 20
+    )
+    assert _named(_compare(_state(), after), "accuracy").answer is Answer.INVALID
+
+
+def test_a_failed_start_is_no_verdict_on_the_patch() -> None:
+    after = StateFacts(failures={"answers": "server: died", "timing": "server: died"})
+    signals = _compare(_state(), after)
+    assert {s.answer for s in signals} == {Answer.INVALID}
+    assert combine(signals, RAN).verdict is Verdict.INFRASTRUCTURE
+
+
+@pytest.mark.parametrize(
+    ("again", "answer_", "verdict"),
+    [
+        ((50.0, 51.0), Answer.WORSE, Verdict.REGRESSED),
+        ((100.0, 101.0), Answer.CANT_TELL, Verdict.PASS),
+    ],
+)
+def test_a_slower_server_is_said_only_when_fresh_starts_say_it_too(
+    again: tuple[float, ...], answer_: Answer, verdict: Verdict
+) -> None:
+    gates = Gates(serving_accuses_only=True)
+    before = _state(again=(100.0, 101.0))
+    signals = _compare(before, _state(speeds=(50.0, 50.6), again=again), gates=gates)
+    assert _named(signals, "output throughput").answer is answer_
+    assert combine(signals, RAN).verdict is verdict
+
+
+def test_a_worse_speed_without_confirmation_is_not_yet_a_regression() -> None:
+    gates = Gates(serving_accuses_only=True)
+    signals = _compare(_state(), _state(speeds=(50.0, 50.6)), gates=gates)
+    assert not _named(signals, "output throughput").confirmed
+    assert combine(signals, RAN).verdict is Verdict.INCONCLUSIVE

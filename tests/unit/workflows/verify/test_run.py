@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole workflow on the toy series; only environments and servers are made up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from harness.errors import ExitCode, InfrastructureError
+from harness.models.base import load
+from harness.models.boots import BootFacts, Part
+from harness.models.facts import Answer
+from harness.models.profile import Profile
+from harness.models.signal import Verdict
+from harness.models.summary import Summary
+from harness.workflows.verify import run as workflow
+from harness.workflows.verify import schedule
+from harness.workflows.verify.boots import Bench, Start
+from harness.workflows.verify.run import Options, verify
+from tests.support.facts import SOURCE, answer, boot, right_answers
+from tests.support.toy import ALPHA, BETA, TAG, Toy
+from tests.unit.workflows.verify.test_judge import SETUP
+
+PROFILE = Profile.model_validate(
+    {
+        "name": "toy",
+        "title": "A toy",
+        "description": "A toy",
+        "device": "cpu",
+        "environment": "none",
+        "runs_here": "anywhere",
+        "model": {"kind": "seeded", "seed": 1},
+        "served_name": "toy",
+        "deadlines": {
+            "start": 1,
+            "stall": 1,
+            "request": 1,
+            "accuracy": 1,
+            "serving": 1,
+        },
+        "gates": {"serving_accuses_only": True},
+        "servers": [SETUP.model_dump()],
+        "coverage": {"0001": {"runs": True, "note": "All of it is executed here."}},
+    }
+)
+
+
+@dataclass
+class Servers:
+    """Made-up servers: what each start yields, and the starts that were made."""
+
+    imported: tuple[str, ...] = (ALPHA, BETA)
+    answers: dict[str, list[Answer]] = field(default_factory=dict)
+    lines: dict[str, tuple[int, ...]] = field(
+        default_factory=lambda: {ALPHA: tuple(range(1, 30)), BETA: tuple(range(1, 30))}
+    )
+    before: Callable[[Start], None] = lambda start: None
+    made: list[str] = field(default_factory=list)
+
+    def run(self, bench: Bench, start: Start, runner: object) -> BootFacts:
+        self.made.append(start.label)
+        self.before(start)
+        answers = self.answers.get(start.state.label, right_answers())
+        return boot(
+            answers=answers if Part.ANSWERS in start.parts else None,
+            accepted=[38] * 20 if Part.ANSWERS in start.parts else None,
+            speed=100.0 + start.pair if Part.TIMING in start.parts else None,
+            imported=self.imported,
+            lines=self.lines if Part.COVERAGE in start.parts else None,
+        )
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> Servers:
+    made = Servers()
+    environment = SimpleNamespace(
+        fingerprint=lambda: {"environment": "none"}, packages={"lm-eval": "0"}
+    )
+    model = SimpleNamespace(digest="d", location="m", tokenizer=Path("m"))
+    questions = SimpleNamespace(source=SOURCE)
+    monkeypatch.setattr(workflow, "ensure", lambda *a, **k: environment)
+    monkeypatch.setattr(workflow.models, "ensure", lambda *a, **k: model)
+    monkeypatch.setattr(workflow, "find", lambda *a, **k: questions)
+    monkeypatch.setattr(workflow, "few_shot_prompts", lambda *a, **k: ("p",) * 20)
+    monkeypatch.setattr(workflow, "state_overlay", lambda *a, **k: None)
+    monkeypatch.setattr(schedule, "run_start", made.run)
+    return made
+
+
+def _verify(toy: Toy, **options: bool) -> tuple[Summary, ExitCode]:
+    return verify(
+        toy.project,
+        toy.upstream,
+        toy.series,
+        Options(PROFILE, source=str(toy.clone), **options),
+        say=lambda line: None,
+    )
+
+
+def _results(toy: Toy) -> Path:
+    return toy.project.results / TAG / "toy"
+
+
+def _break(toy: Toy) -> None:
+    toy.edit(BETA, "beta_0 = 0", "beta_0 = (0")
+    toy.commit_all("Drop a beta", amend=True)
+    toy.refresh()
+
+
+def test_each_patch_gets_a_verdict_from_its_own_states(
+    toy: Toy, servers: Servers
+) -> None:
+    summary, code = _verify(toy)
+    assert code is ExitCode.PASS
+    assert {n: p.verdict for n, p in summary.patches.items()} == {
+        "0001": Verdict.PASS,
+        "0002": Verdict.PASS,
+    }
+    assert (summary.patches["0002"].before, summary.patches["0002"].after) == (
+        "0001",
+        "0002",
+    )
+    assert servers.made[:3] == [
+        "base-mtp-answers",
+        "0001-mtp-answers",
+        "0002-mtp-answers",
+    ]
+
+
+def test_timing_starts_come_in_pairs_of_alternating_order(
+    toy: Toy, servers: Servers
+) -> None:
+    _verify(toy)
+    timed = [name for name in servers.made if "timing-base-0001" in name]
+    assert timed == [
+        "base-mtp-timing-base-0001-1",
+        "0001-mtp-timing-base-0001-1",
+        "0001-mtp-timing-base-0001-2",
+        "base-mtp-timing-base-0001-2",
+    ]
+
+
+def test_a_regression_is_the_patch_s_that_made_it(toy: Toy, servers: Servers) -> None:
+    spoiled = [answer(n, right=n >= 30) for n in range(300)]
+    servers.answers = {"0001": spoiled, "0002": spoiled}
+    summary, code = _verify(toy)
+    assert code is ExitCode.REGRESSED
+    assert summary.patches["0001"].verdict is Verdict.REGRESSED
+    assert summary.patches["0002"].verdict is Verdict.PASS
+    assert "accuracy mtp/gsm8k" in summary.patches["0001"].judgement.caught_by
+
+
+def test_quick_judges_together_in_one_start_a_state(toy: Toy, servers: Servers) -> None:
+    summary, _ = _verify(toy, quick=True)
+    assert servers.made == [
+        "base-mtp-answers+timing-quick-1",
+        "0002-mtp-answers+timing-quick-1",
+        "0002-mtp-coverage",
+    ]
+    assert summary.patches["0001"].together_with == ("0002",)
+
+
+def test_the_results_are_readable_and_complete(toy: Toy, servers: Servers) -> None:
+    summary, _ = _verify(toy)
+    home = _results(toy)
+    assert load(home / "summary.json", Summary) == summary
+    plain = json.loads((home / "summary.json").read_text())
+    assert (plain["tag"], plain["profile"], plain["verdict"]) == (TAG, "toy", "pass")
+    assert plain["patches"]["0001"]["verdict"] == "pass"
+    report = (home / "report.md").read_text()
+    assert "# v1.2.3, profile toy: pass" in report
+    for start in summary.boots:
+        for raw in start.raw:
+            assert (home / raw).is_file()
+            assert raw in report
+
+
+def test_an_unchanged_second_run_starts_nothing(toy: Toy, servers: Servers) -> None:
+    first, _ = _verify(toy)
+    servers.made.clear()
+    second, _ = _verify(toy)
+    assert servers.made == []
+    assert all(start.reused for start in second.boots)
+    assert second.patches == first.patches
+    _verify(toy, force=True)
+    assert len(servers.made) == len(first.boots)
+
+
+def test_an_interrupted_run_resumes_where_it_was(toy: Toy, servers: Servers) -> None:
+    whole, _ = _verify(toy)
+    undisturbed = servers.made.copy()
+    for stale in (toy.project.build / "measured").iterdir():
+        stale.unlink()
+    servers.made.clear()
+
+    def interrupt(start: Start) -> None:
+        if len(servers.made) == 4:
+            raise KeyboardInterrupt
+
+    servers.before = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        _verify(toy)
+    servers.before = lambda start: None
+    resumed, _ = _verify(toy)
+    assert servers.made == undisturbed[:4] + undisturbed[3:]
+    assert resumed.patches == whole.patches
+
+
+def test_a_base_that_does_not_start_says_nothing_of_any_patch(
+    toy: Toy, servers: Servers
+) -> None:
+    def fail(start: Start) -> None:
+        raise InfrastructureError("failed to start", where="server")
+
+    servers.before = fail
+    summary, code = _verify(toy)
+    assert code is ExitCode.INFRASTRUCTURE
+    assert servers.made == ["base-mtp-answers"]
+    for patch in summary.patches.values():
+        assert patch.verdict is Verdict.INFRASTRUCTURE
+        assert "failed to start" in patch.judgement.reasons[0]
+
+
+def test_a_failed_start_is_tried_again_next_time(toy: Toy, servers: Servers) -> None:
+    def fail(start: Start) -> None:
+        if start.state.label == "0002":
+            raise InfrastructureError("died", where="server")
+
+    servers.before = fail
+    summary, code = _verify(toy)
+    assert code is ExitCode.INFRASTRUCTURE
+    assert summary.patches["0001"].verdict is Verdict.PASS
+    servers.before = lambda start: None
+    assert _verify(toy)[1] is ExitCode.PASS
+
+
+def test_a_syntax_error_is_the_patch_s_fault_whatever_can_be_measured(
+    toy: Toy, servers: Servers
+) -> None:
+    _break(toy)
+
+    def fail(start: Start) -> None:
+        if start.state.label == "0002":
+            raise InfrastructureError("failed to start", where="server")
+
+    servers.before = fail
+    summary, code = _verify(toy)
+    assert code is ExitCode.REGRESSED
+    assert summary.patches["0001"].verdict is Verdict.PASS
+    broken = summary.patches["0002"]
+    assert broken.verdict is Verdict.REGRESSED
+    assert f"{BETA}:1: SyntaxError" in broken.judgement.reasons[0]
+
+
+def test_lines_that_nothing_ran_are_named(toy: Toy, servers: Servers) -> None:
+    servers.lines = {}
+    summary, code = _verify(toy)
+    assert code is ExitCode.INCONCLUSIVE
+    (file,) = summary.patches["0001"].exercise
+    assert file.missing == (6,)
+    assert "not exercised" in " ".join(summary.patches["0001"].judgement.reasons)
+
+
+def test_a_patch_that_nothing_imports_is_not_passed_silently(
+    toy: Toy, servers: Servers
+) -> None:
+    servers.imported = (BETA,)
+    summary, code = _verify(toy)
+    assert code is ExitCode.INCONCLUSIVE
+    assert summary.patches["0001"].verdict is Verdict.INCONCLUSIVE
+    assert "no serving process of this profile imports a file of 0001" in " ".join(
+        summary.patches["0001"].judgement.reasons
+    )
