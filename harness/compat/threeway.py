@@ -260,6 +260,9 @@ class _Places:
         expected = self._before_symbols.at(change.start - up)
         found = self._their_symbols.at(line - up)
         outcome = Outcome(change, HunkState.APPLIES, line, found)
+        if self._is_near_by(change, line):
+            note = "upstream has the same new lines next to this place"
+            return replace(outcome, state=HunkState.AMBIGUOUS, note=note)
         context, start, here = self._context(change, line)
         if found != expected and (
             self._their_symbols.extent(expected) or len(_find(context, self.theirs)) > 1
@@ -270,6 +273,18 @@ class _Places:
             return outcome
         note = f"the lines around it occur {len(_find(context, self.theirs))} times"
         return replace(outcome, state=HunkState.AMBIGUOUS, note=note)
+
+    def _is_near_by(self, change: Change, line: int) -> bool:
+        """Whether the new lines came to this neighbourhood already.
+
+        Among lines that repeat, the same insertion can be read as one a few lines
+        further on; applying it once more is the worst mistake to make.
+        """
+        reach = len(change.new) + CONTEXT
+        end = line + change.end - change.start
+        ours = self.before[max(0, change.start - reach) : change.end + reach]
+        theirs = self.theirs[max(0, line - reach) : end + reach]
+        return len(_find(change.new, theirs)) > len(_find(change.new, ours))
 
     def _context(self, change: Change, line: int) -> tuple[Lines, int, int]:
         """The widest context that both places share, and where it begins in each."""

@@ -65,10 +65,12 @@ class Job:
             return self._end(run, "nothing applies, so there is nothing to measure")
         release = []
         if self.tag != self.upstream.tag:
-            run = self._step(run, "rebase", ["rebase", self.tag, *self._source()])
-            if run.exit_code != ExitCode.PASS:
-                return self._end(run, "the series could not be carried there")
             release = ["--tag", self.tag]
+            # A set that is there may hold conflicts that a person settled.
+            if not Project(self.project.root, self.tag).pin.exists():
+                run = self._step(run, "rebase", ["rebase", self.tag, *self._source()])
+                if run.exit_code != ExitCode.PASS:
+                    return self._end(run, "the series could not be carried there")
         verify = ["verify", *release, "--profile", self.profile, *self._source()]
         run = self._step(run, "verify", [*verify, *self.arguments])
         self._collect()
