@@ -13,7 +13,7 @@ from harness.runtime import environment
 from harness.runtime.variables import child_environment
 
 SCRIPT = Path(__file__).with_name("measured") / "cpu_sp_ranks.py"
-CASES = ("expert map", "all_gatherv", "reduce_scatterv", "layer")
+CASES = ("expert map", "all_gatherv", "reduce_scatterv", "layer", "counter")
 
 
 @pytest.mark.vllm

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stand-ins of cpu-sp against references, in the measured environment.
+"""The stand-ins of cpu-sp and the draft counter, in the measured environment.
 
 ``python cpu_sp_ranks.py`` runs :data:`CASES` one after the other and prints a line for
 each: its name and ``ok``, or what is wrong. The references use neither vLLM nor a
@@ -9,16 +9,19 @@ second process.
 from __future__ import annotations
 
 import functools
+import json
 import socket
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as multiprocessing
 import torch.nn.functional as functional
 
-from harness.inside import cpu_sp, standins
+from harness.inside import collectives, cpu_sp, standins
 
 HIDDEN, WIDTH, EXPERTS, TOP = 64, 32, 8, 2
 SIZES = ([3, 0, 5, 1], [0, 0, 0, 0], [2, 2, 2, 2], [0, 0, 0, 7])
@@ -189,6 +192,40 @@ def layer_rank(rank: int) -> None:
         close(found, dense(rows, logits, TOP))
 
 
+def counter_rank(rank: int) -> None:
+    """The draft counter sees its model's forward and nothing else, on vLLM's groups."""
+    from vllm.distributed.parallel_state import GroupCoordinator
+
+    group = GroupCoordinator([[0, 1, 2, 3]], rank, "gloo", True, group_name="ep")
+    sizes = [3, 0, 5, 1]
+    model = torch.nn.Module()
+
+    def forward(input_ids: object, positions: torch.Tensor, width: int) -> torch.Tensor:
+        own = whole(rank, sizes[rank], width)
+        group.all_reduce(whole(rank, 2, 3).float())
+        return group.all_gatherv([own, own[:, :1]], dim=0, sizes=sizes)[0]
+
+    model.forward = forward
+    ledger = collectives.Ledger({})
+    collectives._watch_model(model, ledger)
+    for width in (6, 6, 4):
+        found = model.forward(None, torch.arange(width + 1), width)
+        wanted = torch.cat([whole(r, n, width) for r, n in enumerate(sizes)])
+        assert torch.equal(found, wanted), "the counter changed the result"
+        group.all_reduce(whole(rank, 2, 3).float())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "counts.json"
+        ledger.write(path)
+        wide = json.loads(path.read_text())["forwards"][1]
+    assert (wide["tokens"], wide["count"]) == (7, 2), wide
+    reduce, gather = wide["calls"]
+    assert reduce["group"] == "ep"
+    assert (reduce["op"], reduce["bytes"]) == ("all_reduce", 2 * 3 * 4)
+    assert (gather["op"], gather["dtype"]) == ("all_gatherv", ["int64", "int64"])
+    assert gather["shape"] == [[sizes[rank], 6], [sizes[rank], 1]]
+    assert gather["bytes"] == sizes[rank] * 7 * 8
+
+
 def refuses(call: Callable[[], object]) -> None:
     """All ranks are refused before anything is sent, so nobody is left waiting."""
     try:
@@ -222,6 +259,7 @@ CASES: dict[str, Callable[[], None]] = {
     "all_gatherv": lambda: in_ranks(gather_rank),
     "reduce_scatterv": lambda: in_ranks(scatter_rank),
     "layer": lambda: in_ranks(layer_rank),
+    "counter": lambda: in_ranks(counter_rank),
 }
 
 
