@@ -83,6 +83,9 @@ ci-notify: setup ## issues for what is new in the results: DIR=folder
 merge: setup ## merge the results of independent jobs: DIR=folder OUTPUT=folder
 	@$(HARNESS) $(common) report --merge "$$DIR" $(output) $(ARGS)
 
+probe: setup ## the probes alone: each patch held to its claims; QUICK=1
+	@$(HARNESS) $(common) probe $(if $(QUICK),--quick) $(if $(PYTHON),--python "$(PYTHON)") $(source) $(ARGS)
+
 submit: setup ## submission copies with your sign-off: SIGNOFF="Name <mail>"
 	@$(HARNESS) $(common) submit $(ARGS)
 

@@ -7,7 +7,8 @@ by how much and where. Every fact that no claim names has to stay equal, bit for
 Names and patterns. A scenario is known as ``<probe>/<scenario>``. Patterns of scenarios
 and facts are shell patterns; in a fact's pattern ``{n}`` stands for an integer that a
 formula can use. A value that begins with ``=`` is such a formula: whole-number
-arithmetic over captured integers and the scenario's parameters and variables.
+arithmetic over captured integers, the ``rank``, and the scenario's parameters and
+variables.
 """
 
 from __future__ import annotations
@@ -51,6 +52,10 @@ class Scenario(Model):
     instead of a crash being a failure."""
     seconds: float = 120
     """Time limit of one run."""
+    cost: float = 0
+    """About how many seconds of one core it takes, if more than most; for planning."""
+    against: str = BEFORE
+    """Name of the state that the state after is compared with."""
     also: tuple[str, ...] = ()
     """Names of further states (see ``PatchClaims.states``) that it runs on."""
 
@@ -103,6 +108,8 @@ class Change(Model):
     after: Fact = None
     delta: int | str | None = None
     ratio: str | tuple[str, ...] | None = None
+    where: dict[str, str] = Field(default_factory=dict)
+    """Formulas with a name, for the other formulas; each may use those before it."""
     because: Text
 
     @model_validator(mode="after")
@@ -175,6 +182,7 @@ class PatchClaims(Model):
     @model_validator(mode="after")
     def _consistent(self) -> PatchClaims:
         names: set[str] = set()
+        known = {BEFORE, AFTER, *self.states}
         for probe in self.probes:
             for scenario in probe.scenarios:
                 for one in scenario.expand():
@@ -182,10 +190,9 @@ class PatchClaims(Model):
                     if name in names:
                         raise ValueError(f"two scenarios are named {name}")
                     names.add(name)
-                unknown = set(scenario.also) - set(self.states)
+                unknown = {scenario.against, *scenario.also} - known
                 if unknown:
                     raise ValueError(f"{scenario.name}: no state {min(unknown)}")
-        known = {BEFORE, AFTER, *self.states}
         for expectation in self.expectations:
             if expectation.state not in known:
                 raise ValueError(f"no state {expectation.state}")

@@ -26,6 +26,10 @@ class Observed:
     ranks: tuple[Mapping[str, Fact], ...]
     variables: Mapping[str, int] = field(default_factory=dict)
 
+    def names(self, rank: int, captured: Mapping[str, int]) -> dict[str, int]:
+        """What a formula about a fact of ``rank`` may use."""
+        return {**self.variables, "rank": rank, **captured}
+
 
 @dataclass
 class Comparison:
@@ -60,7 +64,7 @@ def compare(
                     numbers = place.numbers(change)
                     if numbers is not None:
                         used[index] += 1
-                        claims.append((change, {**after.variables, **numbers}))
+                        claims.append((change, after.names(rank, numbers)))
                 _judge(result, place, found, claims)
     for change, count in zip(changes, used, strict=True):
         if count == 0 and _any_scenario(pairs, change.scenarios):
@@ -146,16 +150,19 @@ def _broken(
 ) -> str:
     """What of the claim does not hold; empty if all does."""
     given = change.model_fields_set
+    known = dict(numbers)
+    for name, formula in change.where.items():
+        known[name] = evaluate(formula, known)
     if "before" in given:
-        expected = resolve(change.before, numbers)
+        expected = resolve(change.before, known)
         if before != expected:
             return f"was {show(before)} before, not {show(expected)}"
     expected = after
     how = ""
     if "after" in given:
-        expected, how = resolve(change.after, numbers), ""
+        expected, how = resolve(change.after, known), ""
     elif change.delta is not None:
-        delta = resolve(change.delta, numbers)
+        delta = resolve(change.delta, known)
         expected, how = _plus(before, delta), f" by {show(delta)}"
     elif change.ratio is not None:
         expected, how = _times(before, change.ratio), f" by {show_ratio(change.ratio)}"
@@ -218,7 +225,8 @@ def expect(
             if numbers is None:
                 continue
             used += 1
-            wanted = resolve(expectation.value, {**one.variables, **numbers})
+            names = one.names(place.rank, numbers)
+            wanted = resolve(expectation.value, names)
             if value != wanted or type(value) is not type(wanted):
                 problems.append(
                     place.problem(

@@ -91,7 +91,8 @@ def _verdict(plan: PatchPlan, problems: Sequence[Problem]) -> ProbeVerdict:
 def _compare(plan: PatchPlan, runs: Iterable[Run], found: Found) -> Comparison:
     pairs = []
     for run in runs:
-        old, new = found[BEFORE][run.name], found[AFTER][run.name]
+        old = found[run.scenario.against][run.name]
+        new = found[AFTER][run.name]
         pairs.append((_observe(run, old), _observe(run, new)))
     return compare(pairs, plan.claims.changes)
 
@@ -134,7 +135,8 @@ def _endings(
         if first is None:
             continue
         rank, end = first
-        if state == AFTER and _first_failure(found[BEFORE][run.name]) is None:
+        reference = found[run.scenario.against][run.name]
+        if state == AFTER and _first_failure(reference) is None:
             place = _in_target(end, trees[state], targets)
             if place:
                 return [_crash(run, rank, end, place)]

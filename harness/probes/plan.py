@@ -48,7 +48,8 @@ class PatchPlan:
 
     def states_of(self, run: Run) -> tuple[str, ...]:
         """Names of the states that ``run`` runs on."""
-        return (BEFORE, AFTER, *run.scenario.also)
+        scenario = run.scenario
+        return tuple(dict.fromkeys((scenario.against, AFTER, *scenario.also)))
 
 
 @dataclass(frozen=True)
@@ -126,18 +127,48 @@ def states_needed(plans: Iterable[PatchPlan]) -> tuple[State, ...]:
     return tuple(sorted(found, key=lambda state: (len(state), state)))
 
 
-def jobs(plans: Sequence[PatchPlan]) -> tuple[Job, ...]:
-    """One job per state and environment, the longest (by time limits) first."""
-    grouped: dict[tuple[State, tuple[tuple[str, str], ...]], list[Run]] = {}
+def jobs(plans: Sequence[PatchPlan], *, at_once: int) -> tuple[Job, ...]:
+    """One job per state and environment, the largest first.
+
+    A job that is larger than its share of the work is split: importing once more is
+    cheaper than ``at_once - 1`` idle cores at the end.
+    """
+    grouped: dict[tuple[State, tuple[tuple[str, str], ...]], dict[str, Run]] = {}
     for plan in plans:
         for run in plan.runs:
             environment = tuple(sorted(run.probe.environment.items()))
             for state in dict.fromkeys(plan.states[n] for n in plan.states_of(run)):
-                grouped.setdefault((state, environment), []).append(run)
-    found = [Job(s, env, tuple(runs)) for (s, env), runs in grouped.items()]
-    return tuple(
-        sorted(found, key=lambda job: -sum(r.scenario.seconds for r in job.runs))
-    )
+                grouped.setdefault((state, environment), {})[run.name] = run
+    whole = [Job(s, env, tuple(runs.values())) for (s, env), runs in grouped.items()]
+    share = max(_SMALLEST, sum(_cost(job) for job in whole) / at_once / 2)
+    found = [part for job in whole for part in _split(job, share)]
+    return tuple(sorted(found, key=_cost, reverse=True))
+
+
+_SMALLEST = 60.0
+"""Seconds of work below which a job is not split: about four imports of vLLM."""
+
+_RANK_SECONDS = 0.7
+"""Rough cost of one rank of a scenario on one core; only the order depends on it."""
+
+
+def _cost(job: Job) -> float:
+    return sum(_run_cost(run) for run in job.runs)
+
+
+def _run_cost(run: Run) -> float:
+    return run.scenario.cost or run.ranks * _RANK_SECONDS
+
+
+def _split(job: Job, share: float) -> Iterable[Job]:
+    """``job`` in parts of about ``share`` seconds, its runs in order."""
+    part: list[Run] = []
+    for run in job.runs:
+        if part and sum(map(_run_cost, part)) + _run_cost(run) > share:
+            yield Job(job.state, job.environment, tuple(part))
+            part = []
+        part.append(run)
+    yield Job(job.state, job.environment, tuple(part))
 
 
 def label(state: State) -> str:

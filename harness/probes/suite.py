@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,10 +12,17 @@ from pathlib import Path
 from harness import files
 from harness.errors import UsageError
 from harness.models.base import load
-from harness.models.claims import PatchClaims
+from harness.models.claims import (
+    Agreement,
+    Change,
+    Expectation,
+    Figure,
+    PatchClaims,
+)
 from harness.models.probe_report import PatchProbes, ProbeReport
 from harness.models.series import Number, Series
 from harness.probes.judge import judge, require_results
+from harness.probes.patterns import matches
 from harness.probes.plan import PatchPlan, State, jobs, label, plan_patch, states_needed
 from harness.probes.workers import Progress, Results, TreeRunner, run_jobs
 
@@ -34,8 +42,27 @@ def read_claims(series: Series, folder: Path) -> tuple[PatchClaims, ...]:
         claims = load(path, PatchClaims)
         if claims.patch != entry.number:
             raise UsageError(f"is about {claims.patch}", where=str(path))
+        _check_patterns(claims, str(path))
         found.append(claims)
     return tuple(found)
+
+
+def _check_patterns(claims: PatchClaims, where: str) -> None:
+    names = [
+        f"{probe.name}/{scenario.name}"
+        for probe in claims.probes
+        for written in probe.scenarios
+        for scenario in written.expand()
+    ]
+    said: tuple[Change | Expectation | Agreement | Figure, ...] = (
+        *claims.changes,
+        *claims.expectations,
+        *claims.agreements,
+        *claims.figures,
+    )
+    for pattern in (pattern for claim in said for pattern in claim.scenarios):
+        if not any(matches(name, [pattern]) for name in names):
+            raise UsageError(f"no scenario is named {pattern}", where=where)
 
 
 def plan_suite(
@@ -87,12 +114,13 @@ def run_probes(
     if missing:
         raise UsageError("no tree is given", where=f"state {label(missing[0])}")
     started = time.monotonic()
+    slots = at_once or os.cpu_count() or 1
     results = run_jobs(
-        jobs(plans),
+        jobs(plans, at_once=slots),
         trees,
         series.paths(),
         out / "raw",
-        at_once=at_once,
+        at_once=slots,
         progress=progress,
     )
     patches = tuple(_judge(series, plan, results, trees) for plan in plans)

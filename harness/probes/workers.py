@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,10 +61,10 @@ def run_jobs(
     files: Sequence[str],
     folder: Path,
     *,
-    at_once: int | None = None,
+    at_once: int,
     progress: Progress,
 ) -> Results:
-    """Run every job, ``at_once`` (default: one per core) at a time.
+    """Run every job, ``at_once`` at a time.
 
     Args:
         files: The files whose executed lines are recorded, by path in the tree.
@@ -75,7 +74,6 @@ def run_jobs(
         InfrastructureError: A measured process ended or hung outside a scenario.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    slots = at_once or os.cpu_count() or 1
     waiting = list(jobs)
     total = sum(len(job.runs) for job in jobs)
     running: list[_Worker] = []
@@ -83,7 +81,7 @@ def run_jobs(
     finished = 0
     with contextlib.ExitStack() as stack:
         while waiting or running:
-            while waiting and len(running) < slots:
+            while waiting and len(running) < at_once:
                 job = waiting.pop(0)
                 place = folder / f"{len(jobs) - len(waiting)}-{label(job.state)}"
                 running.append(_start(stack, job, trees[job.state], files, place))

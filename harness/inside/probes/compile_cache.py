@@ -37,6 +37,10 @@ FORCED = StandIn(
     install=lambda: None,
 )
 
+UNFUSED = {"fallback_by_default": True, "selective_decompose": True}
+"""Inductor's options to call each operator as it is: the graph is traced, split, cached
+and loaded as ever, but no C++ is compiled, which takes minutes and a compiler."""
+
 ENVIRONMENT = {
     # Breakable CUDA graphs would switch compilation off (config/vllm.py:1202).
     "VLLM_USE_BREAKABLE_CUDAGRAPH": "0",
@@ -92,7 +96,9 @@ def forward(context: Context) -> None:
         **context.parameters,
         "pipeline": 1,
         "enforce_eager": False,
-        "engine": {"compilation_config": {"mode": 3}},
+        "engine": {
+            "compilation_config": {"mode": 3, "inductor_compile_config": UNFUSED}
+        },
     }
     context.use(
         vllm_ranks.INSPECT_IN_PROCESS, *standins.needed(parameters["backend"]), FORCED
@@ -127,6 +133,8 @@ def _force(config: Any) -> None:
     compilation = config.compilation_config
     compilation.mode = CompilationMode.VLLM_COMPILE
     compilation.backend = "inductor"
+    # The engine sets this after the platform's word; without it no shape is found.
+    compilation.compile_sizes = []
 
 
 def _call(config: Any, model: Any, count: int) -> torch.Tensor:

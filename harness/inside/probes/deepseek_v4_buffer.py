@@ -140,7 +140,8 @@ def build(context: Context, config: Any) -> Any:
     memory.record(context, "build")
     buffer = model.get_mtp_target_hidden_states()
     context.fact("buffer.shape", None if buffer is None else list(buffer.shape))
-    context.fact("buffer.dtype", None if buffer is None else str(buffer.dtype))
+    dtype = None if buffer is None else str(buffer.dtype).removeprefix("torch.")
+    context.fact("buffer.dtype", dtype)
     size = 0 if buffer is None else buffer.numel() * buffer.element_size()
     context.fact("buffer.bytes", size)
     if context.parameters["tokens"]:
