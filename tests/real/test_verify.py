@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``harness verify`` on the real vLLM: a whole quick run, and what must end it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.errors import ExitCode
+from harness.git import Git
+from harness.models.base import load
+from harness.models.signal import Verdict
+from harness.models.summary import Summary
+from harness.paths import Project, default_root
+
+pytestmark = [pytest.mark.vllm, pytest.mark.timeout(1800)]
+
+SPECULATIVE = "vllm/config/speculative.py"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A copy of the series without claims: serving alone is tried here."""
+    here = Project(default_root())
+    copy = Project(tmp_path_factory.mktemp("verify") / "project")
+    shutil.copytree(here.configs, copy.configs)
+    shutil.copytree(here.patches, copy.patches)
+    shutil.rmtree(copy.patches / "claims", ignore_errors=True)
+    profile = copy.configs / "profiles" / "cpu.yaml"
+    text = profile.read_text()
+    assert "quick: 32" in text
+    # Half the questions and requests: what is tried here does not need more.
+    profile.write_text(text.replace("quick: 32", "quick: 16"))
+    return copy
+
+
+def _start(project: Project, *words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "harness", "--root", str(project.root), *words]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def _run(project: Project, *words: str) -> tuple[int, str, str]:
+    process = _start(project, *words)
+    out, err = process.communicate(timeout=1200)
+    return process.returncode, out, err
+
+
+def _verify(project: Project, *words: str) -> tuple[int, str, str]:
+    return _run(project, "verify", "--quick", "--source", "sdist", *words)
+
+
+def _summary(project: Project) -> Summary:
+    return load(project.results / "v0.26.0" / "cpu" / "summary.json", Summary)
+
+
+def _serving(project: Project) -> Iterator[psutil.Process]:
+    """Processes that run a tree of this project."""
+    for process in psutil.process_iter():
+        try:
+            path = process.environ().get("PYTHONPATH", "")
+        except psutil.Error:
+            continue
+        if str(project.build) in path:
+            yield process
+
+
+def test_two_states_are_served_proved_and_compared(project: Project) -> None:
+    code, _, err = _verify(project)
+    summary = _summary(project)
+    # Without claims nothing is known of the patches that a CPU does not serve.
+    assert code == ExitCode.INCONCLUSIVE, err
+    assert [boot.failure for boot in summary.boots] == [None, None, None]
+    for number in ("0003", "0005"):
+        patch = summary.patches[number]
+        assert patch.imported_by == ("EngineCore", "MainProcess", "VllmWorker-0")
+        assert not patch.judgement.caught_by, patch.judgement.reasons
+    assert summary.patches["0003"].verdict is Verdict.PASS
+    assert (project.results / "v0.26.0" / "cpu" / "report.md").is_file()
+    assert list(_serving(project)) == []
+
+
+def test_a_patch_that_stops_the_server_is_not_measured(project: Project) -> None:
+    patches = {p: p.read_bytes() for p in project.patches.iterdir() if p.is_file()}
+    checkout = project.checkout.resolve()
+    file = checkout / SPECULATIVE
+    text = file.read_text()
+    broken = text.replace(
+        "        factors: list[Any] = []\n",
+        "        factors: list[Any] = []\n        factors.nothing()\n",
+        1,
+    )
+    assert broken != text
+    try:
+        file.write_text(broken)
+        git = Git(checkout, {"user.name": "n", "user.email": "e@f.org"})
+        git.run("commit", "-qam", "fixup! break it")
+        # The series ends with a patch of its own that breaks the start.
+        code, _, err = _run(project, "refresh")
+        assert code == ExitCode.PASS, err
+        code, out, err = _verify(project)
+        assert code == ExitCode.INFRASTRUCTURE, out
+        failed = [b for b in _summary(project).boots if b.failure]
+        assert "failed to start" in (failed[0].failure or "")
+        assert "AttributeError" in (failed[0].failure or "")
+        assert list(_serving(project)) == []
+    finally:
+        for stray in project.patches.glob("*.patch"):
+            stray.unlink()
+        for path, raw in patches.items():
+            path.write_bytes(raw)
+
+
+def test_a_server_killed_during_the_benchmark_is_no_verdict(project: Project) -> None:
+    process = _start(project, "verify", "--quick", "--source", "sdist", "--force")
+    assert process.stderr is not None
+    killed = ""
+    for line in process.stderr:
+        if " requests" in line and not killed:
+            engine = next(p for p in _serving(project) if _is_engine(p))
+            os.kill(engine.pid, signal.SIGKILL)
+            killed = line
+    assert process.stdout is not None
+    out = process.stdout.read()
+    assert process.wait(timeout=300) == ExitCode.INFRASTRUCTURE, out
+    assert killed
+    first = _summary(project).boots[0]
+    assert first.failure
+    assert "\n" not in first.failure
+    assert list(_serving(project)) == []
+
+
+def _is_engine(process: psutil.Process) -> bool:
+    try:
+        return " ".join(process.cmdline()).startswith("VLLM::EngineCore")
+    except psutil.Error:
+        return False
+
+
+def test_interrupted_it_leaves_no_process(project: Project, tmp_path: Path) -> None:
+    process = _start(project, "verify", "--quick", "--source", "sdist", "--force")
+    assert process.stderr is not None
+    for line in process.stderr:
+        if ": ready after" in line:
+            process.send_signal(signal.SIGINT)
+            break
+    process.communicate(timeout=120)
+    assert process.returncode == ExitCode.INFRASTRUCTURE
+    assert list(_serving(project)) == []
