@@ -45,15 +45,6 @@ def overlay(
     return prepare(project, tree, vllm_environment, upstream.version, label="base")
 
 
-def engines() -> set[int]:
-    """Every process on this machine that calls itself a part of vLLM."""
-    return {
-        p.pid
-        for p in psutil.process_iter()
-        if p.is_running() and "".join(p.cmdline()).startswith("VLLM::")
-    }
-
-
 def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and not condition():
@@ -61,8 +52,20 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
     return condition()
 
 
-def below(pid: int) -> set[int]:
-    return {p.pid for p in psutil.Process(pid).children(recursive=True)}
+def below(pid: int) -> dict[int, str]:
+    """Every process below ``pid``, with its title."""
+    found = {}
+    for process in psutil.Process(pid).children(recursive=True):
+        try:
+            found[process.pid] = "".join(process.cmdline())
+        except psutil.NoSuchProcess:
+            # Ended, or a zombie, since it was listed.
+            continue
+    return found
+
+
+def has_engine(pid: int) -> bool:
+    return any(title.startswith("VLLM::") for title in below(pid).values())
 
 
 def test_the_pristine_tree_is_served_and_proven(
@@ -70,7 +73,7 @@ def test_the_pristine_tree_is_served_and_proven(
 ) -> None:
     with serve(overlay, tiny_spec, tmp_path / "out") as server:
         proof = server.prove(upstream.targets, executed=[MTP, SPECULATIVE])
-        ours = below(os.getpid())
+        ours = set(below(os.getpid()))
         assert {p.pid for p in proof.processes} <= ours
         assert {"MainProcess", "EngineCore"} <= {p.role for p in proof.processes}
         assert proof.executed(MTP)
@@ -119,7 +122,10 @@ def test_a_killed_harness_leaves_no_engine(
     (tmp_path / "request").write_bytes(pickle.dumps((overlay, tiny_spec)))
     command = [sys.executable, "-c", HARNESS, str(tmp_path / "request")]
     with subprocess.Popen(command) as harness:
-        assert wait_until(lambda: bool(engines() & below(harness.pid)), 900)
-        started = below(harness.pid)
-        harness.send_signal(signal.SIGKILL)
+        try:
+            assert wait_until(lambda: has_engine(harness.pid), 900)
+            started = set(below(harness.pid))
+        finally:
+            harness.send_signal(signal.SIGKILL)
+    assert len(started) >= 3, "supervisor, API server and engine"
     assert wait_until(lambda: not any(map(psutil.pid_exists, started)), 60)
