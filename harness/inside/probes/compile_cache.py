@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -57,20 +58,22 @@ def run(context: Context) -> None:
         part = replace(
             context,
             parameters={**context.parameters, "method": method},
-            folder=context.folder / name,
             facts={},
             standins={},
         )
-        seconds = context.parameters["seconds"]
-        ended = _in_process(part, str(cache), seconds)
+        ended = _in_process(part, context.folder / name, str(cache))
         context.standins.update(part.standins)
         for fact, value in part.facts.items():
             context.fact(f"{name}/{fact}", value)
         context.fact(f"{name}/ended", ended)
 
 
-def _in_process(part: Context, cache: str, seconds: float) -> str:
-    """Run ``part`` in a process of its own; returns how that ended."""
+def _in_process(part: Context, folder: Path, cache: str) -> str:
+    """Run ``part`` in a process of its own; returns how that ended.
+
+    The model's folder is the same for all: its path is part of vLLM's cache key.
+    """
+    seconds = part.parameters["seconds"]
 
     def work() -> None:
         os.environ.update(ENVIRONMENT, VLLM_CACHE_ROOT=cache)
@@ -79,14 +82,14 @@ def _in_process(part: Context, cache: str, seconds: float) -> str:
     child = children.start(
         work,
         lambda: {"facts": part.facts, "standins": part.standins},
-        part.folder,
+        folder,
         seconds,
     )
     ((outcome, value),) = children.wait([child])
     part.facts.update((value or {}).get("facts", {}))
     part.standins.update((value or {}).get("standins", {}))
     if outcome["kind"] == "timeout":
-        raise TimeoutError(f"{part.folder.name} took longer than {seconds} s")
+        raise TimeoutError(f"{folder.name} took longer than {seconds} s")
     return str(outcome.get("type") or outcome.get("signal") or outcome["kind"])
 
 
