@@ -50,7 +50,7 @@ class Scenario(Model):
     crash_is_a_fact: bool = False
     """Whether how it ends (``outcome.*``) is compared and claimed like other facts,
     instead of a crash being a failure."""
-    seconds: float = 120
+    seconds: float = 300
     """Time limit of one run."""
     cost: float = 0
     """About how many seconds of one core it takes, if more than most; for planning."""

@@ -2,7 +2,8 @@
 """DeepSeek V4 compiled by vLLM, run after run with one shared compile cache.
 
 Parameters of a scenario: ``backend``, ``methods`` (speculative methods, one process
-each, in this order, all with the same fresh cache folder) and ``tokens`` (one number).
+each, in this order, all with the same fresh cache folder), ``tokens`` (one number) and
+``seconds`` (limit of one process).
 Facts of the i-th process, named ``<i>-<method>/...``:
 
 - ``ended``: ``ok``, or the class of the exception, or the signal that ended it;

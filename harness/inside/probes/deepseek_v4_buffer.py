@@ -6,7 +6,7 @@ method, or null), ``pipeline`` (pipeline-parallel size, also the number of ranks
 ``tokens`` (sizes of the forwards, may be empty) and ``model`` (overrides of the small
 model's configuration). Facts:
 
-- ``limits/max_num_batched_tokens``, as the engine's configuration ends up.
+- ``limits/max_num_batched_tokens``, which the buffer has rows for.
 - ``buffer.{shape,dtype,bytes}`` after construction.
 - ``build/...``: see :class:`harness.inside.probes.observers.Memory`.
 - ``n<tokens>/...``: the same for a forward, its collectives, output and the residual
@@ -26,6 +26,7 @@ from harness.inside.probes import deepseek_v4_standins as standins
 from harness.inside.probes import drafts, vllm_ranks
 from harness.inside.probes.context import Context
 from harness.inside.probes.observers import Memory, record_collectives
+from harness.inside.standins import StandIn
 
 BACKENDS = ("amd", "nvidia", "xpu")
 
@@ -79,6 +80,15 @@ SMALL: dict[str, Any] = {
 """One layer of each attention kind, as narrow as the layers allow."""
 
 
+LIMIT = StandIn(
+    name="batched-tokens",
+    replaces="the engine's max_num_batched_tokens, by the number that was asked for",
+    reason="the CPU platform raises a smaller one to 2048 for MLA models "
+    "(platforms/cpu.py:323)",
+    install=lambda: None,
+)
+
+
 def warm() -> None:
     import vllm.engine.arg_utils
     import vllm.model_executor.model_loader.utils  # noqa: F401
@@ -99,7 +109,7 @@ def run(context: Context) -> None:
 
 
 def build_config(context: Context, parameters: dict[str, Any]) -> Any:
-    """The real VllmConfig of a scenario, read back after the platform changed it."""
+    """The real VllmConfig of a scenario, with the batched tokens that it asks for."""
     from vllm.engine.arg_utils import EngineArgs
 
     hf_config = {**SMALL, **parameters.get("model", {})}
@@ -121,9 +131,9 @@ def build_config(context: Context, parameters: dict[str, Any]) -> Any:
     config = drafts.with_method(
         context, arguments, parameters["method"], hf_config["vocab_size"]
     )
-    scheduler = config.scheduler_config
-    # The CPU platform raises small limits for MLA models (platforms/cpu.py:323).
-    scheduler.max_num_batched_tokens = limit
+    if config.scheduler_config.max_num_batched_tokens != limit:
+        context.use(LIMIT)
+        config.scheduler_config.max_num_batched_tokens = limit
     context.fact("limits/max_num_batched_tokens", limit)
     return config
 
