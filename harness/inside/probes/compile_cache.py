@@ -101,7 +101,11 @@ def forward(context: Context) -> None:
         "pipeline": 1,
         "enforce_eager": False,
         "engine": {
-            "compilation_config": {"mode": 3, "inductor_compile_config": UNFUSED}
+            "compilation_config": {"mode": 3, "inductor_compile_config": UNFUSED},
+            # With it on, mtp runs asynchronously and ngram can't, and a flag that
+            # follows from that (parallel_config.disable_nccl_for_dp_synchronization)
+            # is in the key as well: then these two differ by accident.
+            "async_scheduling": False,
         },
     }
     context.use(
