@@ -63,6 +63,16 @@ class FileExercise(Model):
         return tuple(line for line in self.changed if line not in ran)
 
 
+class ScenarioResult(Model):
+    """What one probe scenario saw of a patch."""
+
+    name: str
+    changed: NonNegativeInt
+    """Facts that differ between before and after, over all ranks."""
+    examples: tuple[Line, ...]
+    """The first of them: rank, fact, value before and after."""
+
+
 class PatchResult(Model):
     """The verdict on one patch and all that led to it."""
 
@@ -82,6 +92,7 @@ class PatchResult(Model):
     exercise: tuple[FileExercise, ...]
     exercised_by: dict[str, NonNegativeInt] = {}
     """Changed lines that each measurement executed, by its name."""
+    scenarios: tuple[ScenarioResult, ...] = ()
     claims: tuple[Line, ...] = ()
     """Published figures with their status at this pin."""
 

@@ -6,7 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from harness.models.signal import Answer, Bounds, Numbers, Signal, Verdict
-from harness.models.summary import FileExercise, PatchResult, Summary
+from harness.models.summary import (
+    FileExercise,
+    PatchResult,
+    ScenarioResult,
+    Summary,
+)
 
 _ANSWERS = {
     Answer.BETTER_OR_EQUAL: "better or equal",
@@ -89,6 +94,8 @@ def _patch(patch: PatchResult) -> str:
     ]
     if patch.signals:
         parts.append(_signals(patch.signals))
+    if patch.scenarios:
+        parts.append(_scenarios(patch.scenarios))
     parts.append(_exercise(patch))
     if patch.claims:
         parts.append("Published figures:\n\n" + _bullets(patch.claims))
@@ -158,6 +165,19 @@ def _interval(bounds: Bounds | None, form: str) -> str:
     low = "" if bounds.low is None else form.format(bounds.low)
     high = "" if bounds.high is None else form.format(bounds.high)
     return f" [{low}, {high}]"
+
+
+def _scenarios(scenarios: Sequence[ScenarioResult]) -> str:
+    rows = [
+        (
+            f"`{scenario.name}`",
+            str(scenario.changed),
+            "<br>".join(scenario.examples) or "every fact is equal",
+        )
+        for scenario in scenarios
+    ]
+    head = ("probe scenario", "facts changed", "the first of them, before -> after")
+    return table(head, rows)
 
 
 def _exercise(patch: PatchResult) -> str:

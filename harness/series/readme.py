@@ -73,6 +73,7 @@ def _section(entry: PatchEntry, title: str, upstream: Upstream) -> str:
 - Files: {files}
 - Upstream: {status.state.value}: {status.note}{links}
 - Remove when: {entry.remove_when.strip()}
-- Evidence: `make verify` writes it to
+- Evidence: claims in [claims/{entry.number}.yaml](claims/{entry.number}.yaml), tried by
+  `make probe ARGS="--patch {entry.number}"`; the last runs of `make verify` are in
   [results/{upstream.tag}](../results/{upstream.tag}), one folder per profile
 """

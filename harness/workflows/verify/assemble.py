@@ -30,7 +30,12 @@ from harness.models.summary import (
 )
 from harness.paths import Project
 from harness.series.mail import read_message
-from harness.workflows.verify.claims import CLAIMS, Probed, signal
+from harness.workflows.verify.claims import (
+    CLAIMS,
+    Probed,
+    scenario_results,
+    signal,
+)
 from harness.workflows.verify.judge import Arms, StateFacts, compare
 from harness.workflows.verify.states import Comparison, Plan, TreeState
 
@@ -137,6 +142,7 @@ def _patch(found: Evidence, entry: PatchEntry, index: int) -> PatchResult:
             "serving": sum(len(file.executed) for file in served),
             "probes": sum(len(file.executed) for file in probed),
         },
+        scenarios=scenario_results(probes) if probes else (),
         claims=_claims(probes),
     )
 

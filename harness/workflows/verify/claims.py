@@ -19,6 +19,7 @@ from harness.models.probe_report import PatchProbes, ProbeReport, ProbeVerdict
 from harness.models.series import Series
 from harness.models.signal import Answer, Signal
 from harness.models.state import CheckoutState
+from harness.models.summary import ScenarioResult
 from harness.paths import Project, default_root
 from harness.probes.plan import PatchPlan, label, states_needed
 from harness.probes.suite import FACTS, REPORT, plan_suite, read_claims, run_probes
@@ -27,6 +28,8 @@ from harness.workflows.probing import state_trees
 from harness.workflows.verify.states import tree_state
 
 CLAIMS = "claims"
+_EXAMPLES = 4
+"""Changed facts that a report shows of each scenario; all are in the raw files."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,21 @@ def signal(probes: PatchProbes) -> Signal:
         answer=Answer.WORSE if worse else Answer.INVALID,
         reason=" ".join(text.split()),
     )
+
+
+def scenario_results(probes: PatchProbes) -> tuple[ScenarioResult, ...]:
+    """Per scenario, how many facts changed, and the first few of different names."""
+    found = []
+    for name in probes.scenarios:
+        changes = [change for change in probes.changes if change.scenario == name]
+        examples = [
+            f"rank {c.rank}: {c.fact} {json.dumps(c.before)} -> {json.dumps(c.after)}"
+            for c in changes[:_EXAMPLES]
+        ]
+        found.append(
+            ScenarioResult(name=name, changed=len(changes), examples=tuple(examples))
+        )
+    return tuple(found)
 
 
 def copy_facts(probed: Probed, into: Path) -> None:
