@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from harness.compat.alignment import split
 from harness.compat.base import resolve
 from harness.compat.carried import CarriedPatch, read_series
 from harness.compat.matrix import Request, judge_matrix
+from harness.compat.readme import shown
+from harness.compat.render import markdown
 from harness.compat.rules import look
 from harness.compat.trees import PlainTree
 from harness.compat.wheels import IndexReleases
@@ -240,12 +239,8 @@ def test_unrelated_gathers_are_no_defect(
 
 def test_results_and_readme_show_the_same_table() -> None:
     stored = load(PROJECT.results / "compat.json", Compatibility)
-    from harness.compat.readme import shown
-    from harness.compat.render import markdown
-
     page = (PROJECT.results / "compat.md").read_text(encoding="utf-8")
     assert page == markdown(stored)
-    readme = Path(PROJECT.root / "README.md")
+    readme = PROJECT.root / "README.md"
     if readme.exists() and (text := shown(readme)) is not None:
         assert text == page
-    assert split(page.encode())
