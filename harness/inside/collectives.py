@@ -7,13 +7,15 @@ about once a second while it changes::
 
     {"pid", "role", "draft": class, "tensor_rank", "data_rank", "eager": bool,
      "stand_ins": [{"name", "replaces", "reason"}],
-     "forwards": [{"tokens", "count", "calls": [...]}]}
+     "forwards": [{"tokens", "sizes", "count", "calls": [...]}]}
 
 where ``count`` forwards of ``tokens`` tokens made exactly these calls, in this order
-(see harness/inside/observe/collectives.py). The number of forwards depends on when
-requests arrive, and an idle data-parallel rank runs empty ones; the calls of a forward
-of so many tokens do not. Forwards of the warm-up are counted too. Only eager execution
-can be seen: a compiled forward does not pass the coordinator.
+(see harness/inside/observe/collectives.py), and ``sizes`` are the rows of every rank,
+if a call named them. How many forwards there are, and beside which batches of the other
+ranks, depends on when requests arrive; an idle data-parallel rank runs empty ones. The
+calls of a forward of so many tokens beside so many do not. Forwards of the warm-up are
+counted too. Only eager execution can be seen: a compiled forward does not pass the
+coordinator.
 """
 
 from __future__ import annotations
@@ -51,16 +53,17 @@ class Ledger:
 
     def __init__(self, about: dict[str, Any]) -> None:
         self._about = about
-        self._forwards: Counter[tuple[int, str]] = Counter()
+        self._forwards: Counter[tuple[int, str, str]] = Counter()
         self._lock = threading.Lock()
         self._written = -1
 
     def add(self, tokens: int, calls: list[dict[str, Any]]) -> None:
         """Note one forward of ``tokens`` tokens."""
-        # Rows of the other ranks: what they are asked, not what this rank hands in.
+        named = [call["sizes"] for call in calls if call["sizes"] is not None]
+        sizes = json.dumps(named[0] if named else None)
         own = [{k: v for k, v in call.items() if k != "sizes"} for call in calls]
         with self._lock:
-            self._forwards[tokens, json.dumps(own, sort_keys=True)] += 1
+            self._forwards[tokens, sizes, json.dumps(own, sort_keys=True)] += 1
 
     def write(self, path: Path) -> None:
         """Write ``path``, whole, if there is something new."""
@@ -73,8 +76,13 @@ class Ledger:
             **self._about,
             "stand_ins": [stand_in.describe() for stand_in in ACTIVE.values()],
             "forwards": [
-                {"tokens": tokens, "count": count, "calls": json.loads(calls)}
-                for (tokens, calls), count in forwards
+                {
+                    "tokens": tokens,
+                    "sizes": json.loads(sizes),
+                    "count": count,
+                    "calls": json.loads(calls),
+                }
+                for (tokens, sizes, calls), count in forwards
             ],
         }
         part = path.with_suffix(".part")

@@ -22,6 +22,7 @@ from harness.models.collectives import (
     CollectiveFacts,
     DraftForwards,
     ProcessCollectives,
+    Size,
 )
 
 PLUGIN = ("harness_collectives", "harness.inside.collectives:main")
@@ -86,7 +87,7 @@ def combine(processes: Iterable[ProcessCollectives], *, where: str) -> Collectiv
     Raises:
         InfrastructureError: See :func:`collect`.
     """
-    counts: Counter[tuple[int, tuple[Call, ...]]] = Counter()
+    counts: Counter[tuple[Size, tuple[Call, ...]]] = Counter()
     processes = list(processes)
     for process in processes:
         who = f"{where}: process {process.pid} ({process.role})"
@@ -99,7 +100,7 @@ def combine(processes: Iterable[ProcessCollectives], *, where: str) -> Collectiv
         if not process.forwards:
             raise InfrastructureError("ran no forward of the draft", where=who)
         for forward in process.forwards:
-            counts[forward.tokens, forward.calls] += forward.count
+            counts[forward.size, forward.calls] += forward.count
     drafts = {process.draft for process in processes}
     stand_ins = {process.stand_ins for process in processes}
     if len(drafts) != 1 or len(stand_ins) != 1:
@@ -107,21 +108,23 @@ def combine(processes: Iterable[ProcessCollectives], *, where: str) -> Collectiv
             f"the workers differ in draft model or stand-ins: {sorted(drafts)}",
             where=where,
         )
-    twice = [n for n, seen in Counter(n for n, _ in counts).items() if seen > 1]
+    twice = [size for size, seen in Counter(s for s, _ in counts).items() if seen > 1]
     if twice:
+        tokens, sizes = twice[0]
+        beside = f", of {list(sizes)} rows on the ranks," if sizes else ""
         raise InfrastructureError(
-            f"forwards of {min(twice)} tokens made different collectives: they can't "
-            "be compared with another tree's",
+            f"forwards of {tokens} tokens{beside} made different collectives: they "
+            "can't be compared with another tree's",
             where=where,
         )
-    forwards = sorted(counts.items(), key=lambda item: item[0][0])
+    forwards = sorted(counts.items(), key=lambda item: (item[0][0], item[0][1] or ()))
     return CollectiveFacts(
         draft=drafts.pop(),
         processes=len(processes),
         stand_ins=stand_ins.pop(),
         forwards=tuple(
-            DraftForwards(tokens=tokens, count=count, calls=calls)
-            for (tokens, calls), count in forwards
+            DraftForwards(tokens=tokens, sizes=sizes, count=count, calls=calls)
+            for ((tokens, sizes), calls), count in forwards
         ),
     )
 

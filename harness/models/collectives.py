@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The collectives of a draft model's forward, counted inside serving workers.
 
-How many forwards a worker makes depends on when requests arrive, and an idle
-data-parallel rank runs empty ones, so totals of two runs are shown, not compared. The
-calls of a forward of so many tokens depend on nothing else: these are compared, and
-must be equal, bit for bit, where no change is claimed.
+How many forwards a worker makes, and beside which batches of the other ranks, depends
+on when requests arrive, and an idle data-parallel rank runs empty ones, so totals of
+two runs are shown, not compared. The calls of a forward of so many tokens, beside so
+many rows of the other ranks, depend on nothing else: these are compared, and must be
+equal, bit for bit, where no change is claimed.
 """
 
 from __future__ import annotations
@@ -48,13 +49,25 @@ class StandInUsed(Model):
     reason: str
 
 
+Size = tuple[int, tuple[int, ...] | None]
+"""Tokens of a forward, and the rows of every rank if a call named them."""
+
+
 class DraftForwards(Model):
-    """Forwards of the same number of tokens that made the same calls in one order."""
+    """Forwards of the same size that made the same calls in one order."""
 
     tokens: NonNegativeInt
+    sizes: tuple[NonNegativeInt, ...] | None = None
+    """Rows of every rank of the group, where a call named them: what is summed over the
+    ranks has that many rows. None: no call did."""
     count: PositiveInt
     """Such forwards, summed over the processes."""
     calls: tuple[Call, ...]
+
+    @property
+    def size(self) -> Size:
+        """What decides the calls of a forward of one tree."""
+        return self.tokens, self.sizes
 
 
 class ProcessCollectives(Model):
@@ -96,7 +109,7 @@ class CollectiveFacts(Model):
     stand_ins: tuple[StandInUsed, ...]
     """Replacements that were in place, the same in every process."""
     forwards: Annotated[tuple[DraftForwards, ...], Field(min_length=1)]
-    """By number of tokens, each number once."""
+    """Each size once."""
 
     @property
     def count(self) -> int:
@@ -138,15 +151,11 @@ class CollectiveFacts(Model):
             for key in sorted(calls)
         )
 
-    def forward_of(self, tokens: int) -> DraftForwards | None:
-        """The forwards of so many tokens, if there were any."""
-        return next((f for f in self.forwards if f.tokens == tokens), None)
-
     @model_validator(mode="after")
     def _one_behaviour(self) -> CollectiveFacts:
-        numbers = [forward.tokens for forward in self.forwards]
-        if numbers != sorted(set(numbers)):
-            raise ValueError("numbers of tokens are not in order, or not unique")
+        sizes = [forward.size for forward in self.forwards]
+        if len(set(sizes)) != len(sizes):
+            raise ValueError("a size of forwards is there twice")
         return self
 
 
@@ -163,14 +172,15 @@ class CallChange(Model):
     """Bytes of one row that a rank hands in, base and patched; None where the call is
     missing or its bytes are no multiple of its rows."""
     tokens: tuple[NonNegativeInt, ...]
-    """The numbers of tokens at which this was seen."""
+    """Of the forwards in which this was seen."""
 
 
 class CollectiveComparison(Model):
-    """Two trees' draft forwards, at the numbers of tokens that both were asked for."""
+    """Two trees' draft forwards, at the sizes that both were asked for."""
 
     tokens: tuple[NonNegativeInt, ...]
-    """Numbers of tokens that were compared."""
+    """Of the forwards that were compared; a number comes again for other sizes of the
+    other ranks."""
     equal_calls: NonNegativeInt
     """Calls equal in every respect, over these."""
     changes: tuple[CallChange, ...]
@@ -179,13 +189,14 @@ class CollectiveComparison(Model):
 def compare(base: CollectiveFacts, patched: CollectiveFacts) -> CollectiveComparison:
     """Hold the patched tree's collectives to the base's, call by call.
 
-    The n-th call of a forward is compared with the n-th call of a forward of as many
-    tokens; a call is equal if group, operation, shapes, data types and arguments are.
+    The n-th call of a forward is compared with the n-th call of a forward of the same
+    size; a call is equal if group, operation, shapes, data types and arguments are.
     """
+    others = {forward.size: forward for forward in patched.forwards}
     shared = [
-        (before, after)
+        (before, others[before.size])
         for before in base.forwards
-        if (after := patched.forward_of(before.tokens)) is not None
+        if before.size in others
     ]
     equal = 0
     seen: dict[

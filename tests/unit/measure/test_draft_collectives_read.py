@@ -134,6 +134,25 @@ def test_a_narrower_gather_is_the_one_change(tmp_path: Path) -> None:
     assert change.tokens == (4, 9)
 
 
+def test_only_forwards_beside_equal_batches_are_compared(tmp_path: Path) -> None:
+    """What is summed over the ranks has the rows of all of them."""
+
+    def beside(*sizes: int, gathered: int) -> dict[str, Any]:
+        calls = [
+            call("reduce_scatterv", sum(sizes), HIDDEN, "ep"),
+            call("all_gather", 1, gathered),
+        ]
+        return {"tokens": 2, "sizes": list(sizes), "count": 1, "calls": calls}
+
+    wide = [beside(1, 1, gathered=2 * HIDDEN), beside(1, 9, gathered=2 * HIDDEN)]
+    base = facts(tmp_path / "a", worker(1, *wide))
+    narrow = [beside(1, 1, gathered=HIDDEN), beside(1, 5, gathered=HIDDEN)]
+    found = compare(base, facts(tmp_path / "b", worker(1, *narrow)))
+    assert (found.tokens, found.equal_calls) == ((2,), 1)
+    (change,) = found.changes
+    assert change.base == "tp.all_gather"
+
+
 def test_a_call_more_or_less_is_a_change(tmp_path: Path) -> None:
     more = forward(4)
     more["calls"] = [*more["calls"], call("all_reduce", 4, HIDDEN, "ep")]
