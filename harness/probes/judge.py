@@ -186,7 +186,10 @@ def describe(end: Outcome) -> str:
     """How a rank ended, in words."""
     if end.kind == "raised":
         return f"{end.type}: {end.message}" if end.message else end.type
-    return f"killed by {end.signal}" if end.kind == "died" else "took too long"
+    if end.kind == "died":
+        verb = "killed by" if end.signal.startswith("SIG") else "ended with"
+        return f"{verb} {end.signal}"
+    return "took too long"
 
 
 def _not_measured(run: Run, state: str, why: str, rank: int | None = None) -> Problem:

@@ -167,6 +167,15 @@ def test_a_death_outside_the_patched_file_is_infrastructure(
     assert said in result.problems[0].message
 
 
+def test_a_patched_tree_that_fails_elsewhere_is_infrastructure(
+    tmp_path: Path, series: Series
+) -> None:
+    no_json = "return {'bytes': {4}, 'copies': 2, 'out': 'same'}"
+    result = judged(tmp_path, series, no_json)
+    assert result.verdict is ProbeVerdict.NOT_MEASURED
+    assert "ended with exit 1" in result.problems[0].message
+
+
 def test_a_crash_can_be_the_fact_to_see(tmp_path: Path, series: Series) -> None:
     scenario = {"name": "one", "crash_is_a_fact": True}
     said = claims(
