@@ -18,6 +18,9 @@ from typing import Any
 Outcome = dict[str, Any]
 """``kind`` is ``ok``, ``raised``, ``died`` or ``timeout``; see :func:`finish`."""
 
+FOLLOW_SECONDS = 10.0
+"""How long the other ranks may run on once one has failed."""
+
 
 @dataclass
 class Child:
@@ -82,7 +85,7 @@ def _child(
 
 
 def wait(children: Sequence[Child]) -> list[tuple[Outcome, Any]]:
-    """Wait for all; once one failed, the others get ten seconds to follow.
+    """Wait for all; once one failed, the others get :data:`FOLLOW_SECONDS`.
 
     Returns:
         For each child its outcome and what it collected (``None`` if it died).
@@ -97,7 +100,8 @@ def wait(children: Sequence[Child]) -> list[tuple[Outcome, Any]]:
                 del waiting[pid]
                 if status != 0 or not _succeeded(child.folder):
                     for other in waiting.values():
-                        other.deadline = min(other.deadline, time.monotonic() + 10)
+                        soon = time.monotonic() + FOLLOW_SECONDS
+                        other.deadline = min(other.deadline, soon)
             elif time.monotonic() > child.deadline:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
