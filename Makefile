@@ -35,7 +35,7 @@ source = $${SOURCE:+--source "$$SOURCE"}
 profile = $${PROFILE:+--profile "$$PROFILE"}
 output = $${OUTPUT:+--output "$$OUTPUT"}
 
-.PHONY: help setup apply status refresh lint verify compat rebase ci-tag ci-pending ci-notify merge submit test test-fast check lock clean
+.PHONY: compat-benchmark help setup apply status refresh lint verify compat rebase ci-tag ci-pending ci-notify merge submit test test-fast check lock clean
 
 help: ## this text
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -67,6 +67,9 @@ verify: setup ## measure before and after each patch: PROFILE=cpu QUICK=1 FORCE=
 
 compat: setup ## a verdict per patch for every release: TAG=vX SINCE=vX SERIES=DIR SOURCE=git
 	@$(HARNESS) $(common) compat $(source) $(release) $${SINCE:+--since "$$SINCE"} $${SERIES:+--series "$$SERIES"} $(ARGS)
+
+compat-benchmark: setup ## time and bytes of compat, cold and warm, against downloading the wheels
+	@$(HARNESS) $(common) compat-benchmark $(ARGS)
 
 rebase: setup ## carry the series to another release: TAG=vX, then CONTINUE=1 after a conflict
 	@$(HARNESS) $(common) rebase "$$TAG" $(source) $(if $(CONTINUE),--continue) $(ARGS)
