@@ -23,6 +23,8 @@ from harness.models.endpoint import Endpoint
 
 _HOST = "127.0.0.1"
 _PATH = "/v1/completions"
+_POLL = 0.02
+"""Seconds in which the recorder notices that it is to end."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,9 @@ class Recorder:
 
         self._server = ThreadingHTTPServer((_HOST, 0), Handler)
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(_POLL,), daemon=True
+        )
 
     @property
     def url(self) -> str:

@@ -24,7 +24,7 @@ def run(
     endpoint: Endpoint, source: QuestionSource, cell: AcceptanceCell = CELL
 ) -> AcceptanceFacts:
     return acceptance.measure(
-        endpoint, cell, PROMPTS, source, positions=1, request_timeout=10
+        endpoint, cell, PROMPTS, source, positions=1, request_timeout=60
     )
 
 
@@ -55,7 +55,7 @@ def test_other_prompts_have_another_hash(
 ) -> None:
     first = run(endpoint, source)
     other = acceptance.measure(
-        endpoint, CELL, PROMPTS[::-1], source, positions=1, request_timeout=10
+        endpoint, CELL, PROMPTS[::-1], source, positions=1, request_timeout=60
     )
     assert first.prompts_sha256 != other.prompts_sha256
 

@@ -28,7 +28,7 @@ CELL = AccuracyCell(
     concurrency=2,
     seed=7,
 )
-DEADLINES = Deadlines(start=9, stall=9, request=9, accuracy=30, serving=9)
+DEADLINES = Deadlines(start=60, stall=60, request=60, accuracy=120, serving=60)
 
 # Asks one prompt a question like lm-eval's client does, then writes its two files.
 STAND_IN = """

@@ -15,14 +15,14 @@ from tests.unit.measure.conftest import FakeServer
 def ask(url: str, prompt: str) -> requests.Response:
     body = {"prompt": prompt, "max_tokens": 2}
     headers = {"Authorization": "Bearer secret"}
-    return requests.post(url, json=body, headers=headers, timeout=10)
+    return requests.post(url, json=body, headers=headers, timeout=60)
 
 
 def test_requests_pass_unchanged_and_are_kept(
     endpoint: Endpoint, fake: FakeServer
 ) -> None:
     prompts = [f"prompt {i}" for i in range(16)]
-    with Recorder(endpoint, timeout=10) as recorder, ThreadPoolExecutor(8) as pool:
+    with Recorder(endpoint, timeout=60) as recorder, ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda p: ask(recorder.url, p), prompts))
     direct = ask(endpoint.completions, "prompt 0")
     assert {answer.text for answer in answers} == {direct.text}
@@ -34,7 +34,7 @@ def test_requests_pass_unchanged_and_are_kept(
 
 def test_errors_pass_and_are_kept(endpoint: Endpoint, fake: FakeServer) -> None:
     fake.status = 400
-    with Recorder(endpoint, timeout=10) as recorder:
+    with Recorder(endpoint, timeout=60) as recorder:
         answer = ask(recorder.url, "p")
     assert answer.status_code == 400
     (kept,) = recorder.exchanges()

@@ -24,7 +24,7 @@ CELL = ServingCell(
     prompts=Count(full=4, quick=4),
     concurrency=2,
 )
-DEADLINES = Deadlines(start=9, stall=9, request=9, accuracy=9, serving=20)
+DEADLINES = Deadlines(start=60, stall=60, request=60, accuracy=60, serving=120)
 MTP = Speculation(method="mtp", num_speculative_tokens=1)
 
 STAND_IN = """

@@ -19,7 +19,7 @@ CELL = ServingCell(
 
 
 def test_two_rounds_of_different_prompts(endpoint: Endpoint, fake: FakeServer) -> None:
-    assert warm_up(endpoint, CELL, seed=1, request_timeout=10) == 6
+    assert warm_up(endpoint, CELL, seed=1, request_timeout=60) == 6
     prompts = {tuple(body["prompt"]) for body in fake.bodies}
     assert len(prompts) == 6
     assert {len(prompt) for prompt in prompts} == {8}
@@ -32,4 +32,4 @@ def test_a_failed_warm_up_is_told(
     for name, value in fault.items():
         setattr(fake, name, value)
     with pytest.raises(InfrastructureError, match="warm-up of short"):
-        warm_up(endpoint, CELL, seed=1, request_timeout=10)
+        warm_up(endpoint, CELL, seed=1, request_timeout=60)
