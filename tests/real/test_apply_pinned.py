@@ -19,7 +19,7 @@ from harness.models.pin import Upstream
 from harness.models.series import Series
 from harness.paths import Project
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, pytest.mark.slow]
 
 
 def _start(project: Project, *words: str) -> subprocess.Popen[str]:

@@ -102,10 +102,13 @@ def _patch(found: Evidence, entry: PatchEntry, index: int) -> PatchResult:
         signals.append(
             Signal(name=f"{path} compiles", answer=Answer.WORSE, reason=reason)
         )
+    if not signals and (culprit := _broken_before(found, index)):
+        reason = f"the tree with {culprit} does not compile"
+        signals.append(invalid("the state after it", reason))
     probes = _probes(found, entry)
     if probes:
         signals.append(signal(probes))
-    elif found.probed.failure and _has_claims(found, entry):
+    elif found.probed.failure and not signals and _has_claims(found, entry):
         signals.append(invalid("probes", found.probed.failure))
     for setup, plan in found.plans.items():
         for comparison in plan.comparisons:
@@ -145,6 +148,12 @@ def _patch(found: Evidence, entry: PatchEntry, index: int) -> PatchResult:
         scenarios=scenario_results(probes) if probes else (),
         claims=_claims(probes),
     )
+
+
+def _broken_before(found: Evidence, index: int) -> str:
+    """The first patch up to this one whose tree does not compile; "" for none."""
+    broken = (s.label for s in found.states[1 : index + 2] if found.broken[s.label])
+    return next(broken, "")
 
 
 def _signals(found: Evidence, comparison: Comparison, setup: str) -> list[Signal]:
@@ -290,8 +299,8 @@ def _states(found: Evidence) -> tuple[State, ...]:
                 commit=state.commit,
                 content=state.content,
                 patches=tuple(entry.number for entry in state.patches),
-                served_as=plan.speaks_for[state.label],
-                reason=plan.reasons[state.label],
+                served_as=plan.speaks_for.get(state.label, "none"),
+                reason=plan.reasons.get(state.label, "does not compile"),
             )
         )
     return tuple(rows)

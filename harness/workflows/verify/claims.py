@@ -16,7 +16,7 @@ from harness.git import Git
 from harness.models.base import load
 from harness.models.pin import Upstream
 from harness.models.probe_report import PatchProbes, ProbeReport, ProbeVerdict
-from harness.models.series import Series
+from harness.models.series import Number, Series
 from harness.models.signal import Answer, Signal
 from harness.models.state import CheckoutState
 from harness.models.summary import ScenarioResult
@@ -44,6 +44,8 @@ class Suite:
     quick: bool
     force: bool
     say: Callable[[str], None]
+    compiling: frozenset[Number]
+    """Patches up to which the tree compiles; only these can be probed."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,13 @@ def probe(suite: Suite) -> Probed:
         entry
         for entry in suite.series.patches
         if (folder / f"{entry.number}.yaml").exists()
+        and entry.number in suite.compiling
     ]
     if not claimed:
-        return Probed(None, "no patch has claims")
+        return Probed(None)
     part = suite.series.model_copy(update={"patches": tuple(claimed)})
-    plans = plan_suite(suite.series, read_claims(part, folder), quick=suite.quick)
+    claims = read_claims(part, folder)
+    plans = plan_suite(suite.series, claims, quick=suite.quick)
     home = suite.project.build / "probed" / _key(suite, plans)
     if not suite.force and (home / REPORT).exists():
         suite.say("probes: reused from an earlier run")

@@ -86,6 +86,16 @@ class _Run:
     broken: dict[str, dict[str, str]]
     facts: dict[tuple[str, str], StateFacts] = field(default_factory=dict)
 
+    @property
+    def healthy(self) -> tuple[TreeState, ...]:
+        """The states up to the first that does not compile: the rest can't run."""
+        whole = []
+        for state in self.states:
+            if self.broken[state.label]:
+                break
+            whole.append(state)
+        return tuple(whole)
+
     def note(self, state: TreeState, setup: str) -> StateFacts:
         return self.facts.setdefault((state.label, setup), StateFacts())
 
@@ -119,6 +129,7 @@ def verify(
                 options.quick,
                 options.force,
                 say,
+                frozenset(e.number for e in run.healthy[-1].patches),
             )
         )
         executor, plans = _measure(run, bench)
@@ -235,7 +246,7 @@ def _measure_setup(run: _Run, executor: Executor, setup: ServerSetup) -> Plan:
     start = first_start(base, setup, quick=quick, seed=SEED)
     first = executor.run(start, run.note(base, setup.name))
     executed = _imported(run, first.proof) if first else frozenset()
-    chosen = plan(run.states, executed, quick=quick)
+    chosen = plan(run.healthy, executed, quick=quick)
     for wanted in _later_starts(run, chosen, setup) if first else ():
         executor.run(wanted, run.note(wanted.state, setup.name))
     return chosen

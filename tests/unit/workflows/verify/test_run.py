@@ -239,22 +239,31 @@ def test_a_failed_start_is_tried_again_next_time(toy: Toy, servers: Servers) -> 
     assert _verify(toy)[1] is ExitCode.PASS
 
 
-def test_a_syntax_error_is_the_patch_s_fault_whatever_can_be_measured(
+def test_a_syntax_error_is_its_patch_s_fault_and_no_other_s(
     toy: Toy, servers: Servers
 ) -> None:
     _break(toy)
-
-    def fail(start: Start) -> None:
-        if start.state.label == "0002":
-            raise InfrastructureError("failed to start", where="server")
-
-    servers.before = fail
     summary, code = _verify(toy)
     assert code is ExitCode.REGRESSED
     assert summary.patches["0001"].verdict is Verdict.PASS
     broken = summary.patches["0002"]
     assert broken.verdict is Verdict.REGRESSED
     assert f"{BETA}:1: SyntaxError" in broken.judgement.reasons[0]
+    assert not [name for name in servers.made if name.startswith("0002")]
+
+
+def test_what_comes_after_a_syntax_error_is_not_measured(
+    toy: Toy, servers: Servers
+) -> None:
+    _break(toy)
+    toy.edit(ALPHA, "alpha_15 = 15", "alpha_15 = 0")
+    toy.commit_all("Zero another alpha")
+    toy.refresh()
+    summary, code = _verify(toy)
+    assert code is ExitCode.REGRESSED
+    later = summary.patches["0003"]
+    assert later.verdict is Verdict.INFRASTRUCTURE
+    assert "the tree with 0002 does not compile" in later.judgement.reasons[0]
 
 
 def test_lines_that_nothing_ran_are_named(toy: Toy, servers: Servers) -> None:
