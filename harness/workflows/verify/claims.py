@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import InfrastructureError
-from harness.files import write_atomic
 from harness.git import Git
 from harness.models.base import load
 from harness.models.pin import Upstream
@@ -149,14 +148,12 @@ def scenario_results(probes: PatchProbes) -> tuple[ScenarioResult, ...]:
     return tuple(found)
 
 
-def copy_facts(probed: Probed, into: Path) -> None:
-    """The report and every fact, for the results folder."""
+def probe_files(probed: Probed) -> dict[str, str]:
+    """The report and every fact, by file name, for the results folder."""
     if probed.folder is None:
-        return
-    for name in (REPORT, FACTS):
-        source = probed.folder / name
-        if source.exists():
-            write_atomic(into / name, source.read_bytes())
+        return {}
+    files = (probed.folder / name for name in (REPORT, FACTS))
+    return {file.name: file.read_text("utf-8") for file in files if file.exists()}
 
 
 def _key(suite: Suite, plans: Sequence[PatchPlan]) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,9 +12,9 @@ from pathlib import Path
 from harness.files import write_atomic
 from harness.models.boots import BootFacts
 from harness.models.summary import Summary
-from harness.paths import Project
+from harness.paths import Project, cache_dir
 from harness.report.markdown import render
-from harness.workflows.verify.claims import Probed, copy_facts
+from harness.workflows.verify.claims import Probed, probe_files
 
 SUMMARY = "summary.json"
 REPORT = "report.md"
@@ -36,10 +37,12 @@ def write_results(
         fresh.chmod(0o755)
         for label, facts in raw.items():
             text = facts.model_dump_json(indent=1) + "\n"
-            write_atomic(fresh / RAW / f"{label}.json", text)
-        copy_facts(probed, fresh / RAW)
-        write_atomic(fresh / REPORT, render(summary))
-        write_atomic(fresh / SUMMARY, summary.model_dump_json(indent=2) + "\n")
+            write_atomic(fresh / RAW / f"{label}.json", portable(text, project))
+        for name, text in probe_files(probed).items():
+            write_atomic(fresh / RAW / name, portable(text, project))
+        summarized = portable(summary.model_dump_json(indent=2) + "\n", project)
+        write_atomic(fresh / REPORT, portable(render(summary), project))
+        write_atomic(fresh / SUMMARY, summarized)
         old = home.with_name(f".{home.name}-old")
         shutil.rmtree(old, ignore_errors=True)
         if home.exists():
@@ -50,3 +53,23 @@ def write_results(
         shutil.rmtree(fresh, ignore_errors=True)
         raise
     return home
+
+
+def portable(text: str, project: Project) -> str:
+    """``text`` without this machine's folders: results are read elsewhere.
+
+    The project, the cache, large data and the user's home get names in their place.
+    """
+    names = {
+        str(project.root.resolve()): "<project>",
+        str(cache_dir().resolve()): "<cache>",
+        str(project.data.resolve()): "<data>",
+        str(Path(sys.prefix).resolve()): "<python>",
+        str(Path(sys.base_prefix).resolve()): "<python>",
+        str(Path.home()): "<home>",
+        tempfile.gettempdir(): "<temporary>",
+    }
+    for folder in sorted(names, key=len, reverse=True):
+        if folder != "/":
+            text = text.replace(folder, names[folder])
+    return text

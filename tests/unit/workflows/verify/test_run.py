@@ -21,6 +21,7 @@ from harness.models.summary import Summary
 from harness.workflows.verify import run as workflow
 from harness.workflows.verify import schedule
 from harness.workflows.verify.boots import Bench, Start
+from harness.workflows.verify.results import portable
 from harness.workflows.verify.run import Options, verify
 from tests.support.facts import SOURCE, answer, boot, right_answers
 from tests.support.toy import ALPHA, BETA, TAG, Toy
@@ -168,7 +169,9 @@ def test_quick_judges_together_in_one_start_a_state(toy: Toy, servers: Servers) 
 def test_the_results_are_readable_and_complete(toy: Toy, servers: Servers) -> None:
     summary, _ = _verify(toy)
     home = _results(toy)
-    assert load(home / "summary.json", Summary) == summary
+    expected = portable(summary.model_dump_json(), toy.project)
+    found = load(home / "summary.json", Summary)
+    assert found == Summary.model_validate_json(expected)
     plain = json.loads((home / "summary.json").read_text())
     assert (plain["tag"], plain["profile"], plain["verdict"]) == (TAG, "toy", "pass")
     assert plain["patches"]["0001"]["verdict"] == "pass"
@@ -178,6 +181,22 @@ def test_the_results_are_readable_and_complete(toy: Toy, servers: Servers) -> No
         for raw in start.raw:
             assert (home / raw).is_file()
             assert raw in report
+
+
+def test_results_name_no_folder_of_this_machine(toy: Toy, servers: Servers) -> None:
+    def fail(start: Start) -> None:
+        if start.state.label == "0002":
+            log = toy.project.build / "runs" / "server-1.log"
+            raise InfrastructureError(f"died (log in {log})", where="server")
+
+    servers.before = fail
+    _verify(toy)
+    written = [p for p in _results(toy).rglob("*") if p.is_file()]
+    texts = [path.read_text() for path in written]
+    assert not any(str(toy.project.root) in text for text in texts)
+    assert (
+        "<project>/build/runs/server-1.log" in (_results(toy) / "report.md").read_text()
+    )
 
 
 def test_an_unchanged_second_run_starts_nothing(toy: Toy, servers: Servers) -> None:
