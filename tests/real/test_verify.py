@@ -82,9 +82,12 @@ def test_two_states_are_served_proved_and_compared(project: Project) -> None:
     assert [boot.failure for boot in summary.boots] == [None, None, None]
     for number in ("0003", "0005"):
         patch = summary.patches[number]
-        assert patch.imported_by == ("EngineCore", "MainProcess", "VllmWorker-0")
+        assert "VllmWorker-0" in patch.imported_by
         assert not patch.judgement.caught_by, patch.judgement.reasons
-    assert summary.patches["0003"].verdict is Verdict.PASS
+        # So few questions exclude no loss of 10 points; equal tokens they do show.
+        assert "accuracy mtp/gsm8k: log-probabilities" in patch.judgement.silent
+        assert "acceptance mtp/free-text" in patch.judgement.silent
+        assert patch.verdict is Verdict.INCONCLUSIVE
     assert (project.results / "v0.26.0" / "cpu" / "report.md").is_file()
     assert list(_serving(project)) == []
 
