@@ -39,6 +39,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     assert "quick: 32" in text
     # Half the questions and requests: what is tried here does not need more.
     profile.write_text(text.replace("quick: 32", "quick: 16"))
+    code, _, err = _run(copy, "apply", "--source", "sdist")
+    assert code == ExitCode.PASS, err
     return copy
 
 
