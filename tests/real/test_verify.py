@@ -125,7 +125,9 @@ def test_a_server_killed_during_the_benchmark_is_no_verdict(project: Project) ->
     killed = ""
     for line in process.stderr:
         if " requests" in line and not killed:
-            engine = next(p for p in _serving(project) if _is_engine(p))
+            # By descent: vLLM overwrites the environment of its engine's process.
+            below = psutil.Process(process.pid).children(recursive=True)
+            engine = next(p for p in below if _is_engine(p))
             os.kill(engine.pid, signal.SIGKILL)
             killed = line
     assert process.stdout is not None
@@ -135,6 +137,7 @@ def test_a_server_killed_during_the_benchmark_is_no_verdict(project: Project) ->
     first = _summary(project).boots[0]
     assert first.failure
     assert "\n" not in first.failure
+    assert not any(map(psutil.pid_exists, [engine.pid, *(p.pid for p in below)]))
     assert list(_serving(project)) == []
 
 
@@ -145,13 +148,17 @@ def _is_engine(process: psutil.Process) -> bool:
         return False
 
 
-def test_interrupted_it_leaves_no_process(project: Project, tmp_path: Path) -> None:
+def test_interrupted_it_leaves_no_process(project: Project) -> None:
     process = _start(project, "verify", "--quick", "--source", "sdist", "--force")
     assert process.stderr is not None
+    started: list[psutil.Process] = []
     for line in process.stderr:
         if ": ready after" in line:
+            started = psutil.Process(process.pid).children(recursive=True)
             process.send_signal(signal.SIGINT)
             break
     process.communicate(timeout=120)
     assert process.returncode == ExitCode.INFRASTRUCTURE
+    assert len(started) >= 3, "supervisor, API server and engine"
+    assert not any(psutil.pid_exists(p.pid) for p in started)
     assert list(_serving(project)) == []
