@@ -36,6 +36,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--python", type=Path, help="a Python with vLLM of the pinned release in it"
     )
+    parser.add_argument(
+        "--model-revision",
+        metavar="COMMIT",
+        help="the commit of the profile's model on the hub, if the profile has none",
+    )
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
@@ -47,6 +52,7 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         source=arguments.source,
         pairs=arguments.pairs,
         python=arguments.python,
+        revision=arguments.model_revision,
         command=_command(arguments),
     )
     summary, code = verify(here.project, here.upstream, here.series, options, say=say)
@@ -74,8 +80,13 @@ def _command(arguments: argparse.Namespace) -> str:
         words.append(f"PROFILE={arguments.profile}")
     if arguments.quick:
         words.append("QUICK=1")
+    more = []
     if arguments.pairs:
-        words.append(f'ARGS="--pairs {arguments.pairs}"')
+        more += ["--pairs", str(arguments.pairs)]
+    if arguments.model_revision:
+        more += ["--model-revision", arguments.model_revision]
+    if more:
+        words.append(f'ARGS="{" ".join(more)}"')
     return " ".join(words)
 
 

@@ -55,7 +55,7 @@ def measure(
         shutil.rmtree(output)
     count = min(count, questions.source.test)
     task = LOCAL_TASK.format(task=cell.task)
-    tasks = _write_task(client, cell, task, questions, folder)
+    tasks = write_task(client, cell, task, questions, folder)
     began = time.monotonic()
     with (
         Recorder(endpoint, timeout=deadlines.request) as recorder,
@@ -157,10 +157,10 @@ def local_task(original: Path, name: str, data: Path) -> str:
     )
 
 
-def _write_task(
+def write_task(
     client: Client, cell: AccuracyCell, task: str, questions: Questions, folder: Path
 ) -> Path:
-    """The folder with our overlay of the task."""
+    """The folder with our overlay of the cell's task, named ``task``."""
     tree = client.site_packages / "lm_eval" / "tasks" / PUBLIC
     original = tree / f"{cell.task}.yaml"
     if not original.is_file():

@@ -13,6 +13,7 @@ from harness.measure.metrics import Snapshot
 from harness.models.facts import MemoryFacts
 
 _CACHE_LINE = re.compile(r"Available KV cache memory: .*$")
+_MODEL_LINE = re.compile(r"Model loading took ([0-9.]+) GiB")
 
 
 def measure(
@@ -58,4 +59,7 @@ def measure(
         kv_cache_blocks=snapshot.cache_blocks,
         kv_cache_block_tokens=snapshot.block_tokens,
         kv_cache_log=told[-1] if told else None,
+        model_gib=tuple(
+            sorted(float(m[1]) for line in log if (m := _MODEL_LINE.search(line)))
+        ),
     )

@@ -35,17 +35,23 @@ class ReadyModel:
     tokenizer: Path
     sha256: dict[str, str]
     revision: str | None = None
+    tokenizer_mode: str | None = None
 
     @property
     def digest(self) -> str:
         """One hash for all that the model is."""
-        content = [self.sha256] if self.sha256 else [self.location, self.revision]
+        named = [self.location, self.revision, self.tokenizer_mode]
+        content = [self.sha256] if self.sha256 else named
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     @property
     def server_arguments(self) -> list[str]:
-        """Besides the model itself: the revision on the hub."""
-        return ["--revision", self.revision] if self.revision else []
+        """Besides the model itself: the revision on the hub, and the tokenizer."""
+        revision, mode = self.revision, self.tokenizer_mode
+        return [
+            *(["--revision", revision] if revision else []),
+            *(["--tokenizer-mode", mode] if mode else []),
+        ]
 
 
 def ensure(
@@ -54,7 +60,8 @@ def ensure(
     """The model of a profile; a seeded one is built on first use.
 
     Raises:
-        UsageError: A local folder is no model.
+        UsageError: A local folder is no model, or the revision of one on the hub is
+            not known.
         InfrastructureError: It can't be built, or is not what was built.
     """
     match source:
@@ -66,8 +73,29 @@ def ensure(
                 raise UsageError("no model in this folder", where=str(folder))
             return ReadyModel(str(folder), folder, _hashes(folder))
         case HubModel():
+            if source.revision is None:
+                raise UsageError(
+                    "no revision is recorded",
+                    where=source.id,
+                    fix="name the commit on the hub: --model-revision",
+                )
+            return described(source)
+
+
+def described(source: ModelSource) -> ReadyModel:
+    """The model as command lines name it, without looking for it.
+
+    A seeded model has no place before it is built: a word stands for its folder.
+    """
+    match source:
+        case HubModel():
             # The tokenizer is the server's and the clients' own business there.
-            return ReadyModel(source.id, Path(source.id), {}, source.revision)
+            name, mode = source.id, source.tokenizer_mode
+            return ReadyModel(name, Path(name), {}, source.revision, mode)
+        case LocalModel():
+            return ReadyModel(source.path, Path(source.path), {})
+        case SeededModel():
+            return ReadyModel("MODEL", Path("MODEL"), {})
 
 
 def _seeded(source: SeededModel, environment: Environment) -> ReadyModel:

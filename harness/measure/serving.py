@@ -83,6 +83,7 @@ def client_arguments(
     endpoint: Endpoint, cell: ServingCell, result: Path, *, prompts: int, seed: int
 ) -> list[str]:
     """What follows ``vllm``; nothing is left to a default that matters."""
+    mode = endpoint.tokenizer_mode
     return [
         "bench",
         "serve",
@@ -92,6 +93,7 @@ def client_arguments(
         *("--model", endpoint.model),
         *("--served-model-name", endpoint.model),
         *("--tokenizer", str(endpoint.tokenizer)),
+        *(["--tokenizer-mode", mode] if mode else []),
         *("--dataset-name", cell.dataset),
         *("--random-input-len", str(cell.input_tokens)),
         *("--random-output-len", str(cell.output_tokens)),

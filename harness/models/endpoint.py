@@ -17,7 +17,9 @@ class Endpoint(Model):
     model: str
     """The name under which the server serves the model."""
     tokenizer: Path
-    """Folder with the model's tokenizer."""
+    """Folder with the model's tokenizer, or its id on the hub."""
+    tokenizer_mode: str | None = None
+    """As the server has it; None: vLLM's default."""
 
     @property
     def completions(self) -> str:

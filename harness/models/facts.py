@@ -240,6 +240,9 @@ class MemoryFacts(Model):
     kv_cache_block_tokens: PositiveInt
     kv_cache_log: str | None
     """The log's own line on the memory available for the cache, if there is one."""
+    model_gib: tuple[float, ...] = ()
+    """Device memory that loading the model took in each worker, as the log has it: GiB,
+    in ascending order. Allocated bytes, written to or not. Empty on a CPU."""
 
 
 def add_drafts(parts: tuple[DraftCounts, ...]) -> DraftCounts:

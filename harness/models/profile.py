@@ -7,6 +7,8 @@ The files are ``configs/profiles/<name>.yaml``.
 from __future__ import annotations
 
 import json
+import math
+import re
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
@@ -31,6 +33,9 @@ PluginTarget = Annotated[
     str, StringConstraints(pattern=r"^harness\.inside(\.\w+)+:\w+$")
 ]
 """``module:function`` below ``harness.inside``, loaded in every vLLM process."""
+
+_PARALLEL = re.compile(r"--(tensor|data|pipeline)-parallel-size=\d+")
+_RAY = frozenset({"--data-parallel-backend=ray", "--distributed-executor-backend=ray"})
 
 MARGIN_TOKENS = 32
 """Tokens of the context that no cell may plan to use: prompts are never exact."""
@@ -68,12 +73,20 @@ class LocalModel(Model):
         return value
 
 
+Revision = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+"""A commit on the hub; a branch would move between two measurements."""
+
+
 class HubModel(Model):
     """A model on the hub, at one revision."""
 
     kind: Literal["hub"]
     id: str
-    revision: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+    revision: Revision | None = None
+    """None: none is recorded yet; a run has to name one."""
+    tokenizer_mode: str | None = None
+    """vLLM's ``--tokenizer-mode``, of the server and of the benchmark: with another
+    tokenizer than the server's a benchmark's prompts have other lengths."""
 
 
 ModelSource = Annotated[
@@ -204,6 +217,21 @@ class ServerSetup(Model):
     serving: tuple[ServingCell, ...] = ()
     acceptance: tuple[AcceptanceCell, ...] = ()
 
+    @property
+    def workers(self) -> int:
+        """Processes that run the model: tensor times data times pipeline parallel."""
+        return math.prod(
+            int(argument.partition("=")[2])
+            for argument in self.arguments
+            if _PARALLEL.fullmatch(argument)
+        )
+
+    @property
+    def uses_ray(self) -> bool:
+        """Whether vLLM's Ray backend starts the workers, on several machines if need
+        be."""
+        return not _RAY.isdisjoint(self.arguments)
+
     def server_arguments(self) -> list[str]:
         """What follows ``vllm serve MODEL``, but for name, host and port."""
         spec = self.speculation
@@ -232,6 +260,9 @@ class ServerSetup(Model):
                 raise ValueError(f"{cell.name}: does not fit in {room} tokens")
         if self.acceptance and self.speculation is None:
             raise ValueError("acceptance cells without speculation")
+        for asked in self.accuracy:
+            if asked.max_gen_toks > room:
+                raise ValueError(f"{asked.name}: does not fit in {room} tokens")
         return self
 
 
@@ -242,6 +273,15 @@ class Coverage(Model):
     note: Annotated[str, StringConstraints(min_length=10)]
 
 
+class Machines(Model):
+    """The devices that a profile's largest server takes."""
+
+    devices: PositiveInt
+    """On each machine."""
+    nodes: PositiveInt = 1
+    """Machines; with more than one, vLLM's Ray backend reaches the others."""
+
+
 class Profile(Model):
     """Everything that ``make verify PROFILE=<name>`` needs to know."""
 
@@ -249,20 +289,46 @@ class Profile(Model):
     title: str
     description: str
     device: Device
-    environment: str
-    """The lock in configs/requirements that holds vLLM for this device."""
+    environment: str | None
+    """The lock in configs/requirements that holds vLLM for this device; None: there
+    is none, and a run has to name a Python with that vLLM (PYTHON=...)."""
     runs_here: str
     """What a machine needs for this profile, in words."""
+    machines: Machines | None = None
+    """None on a CPU, where workers are processes."""
     model: ModelSource
     served_name: Name
     deadlines: Deadlines
     gates: Gates = Gates()
     servers: Annotated[tuple[ServerSetup, ...], Field(min_length=1)]
     coverage: dict[Number, Coverage]
+    unmeasured: dict[Number, tuple[str, ...]] = Field(default_factory=dict)
+    """Published figures that need this hardware, by patch: the texts of figures in
+    patches/claims that are marked as not measured."""
 
     @model_validator(mode="after")
     def _names_differ(self) -> Profile:
         names = [server.name for server in self.servers]
         if len(set(names)) != len(names):
             raise ValueError("two servers share a name")
+        return self
+
+    @model_validator(mode="after")
+    def _workers_fit(self) -> Profile:
+        if self.device is Device.CPU:
+            return self
+        if self.machines is None:
+            raise ValueError("machines: how many devices does it take?")
+        devices, nodes = self.machines.devices, self.machines.nodes
+        for server in self.servers:
+            if server.workers > devices * nodes:
+                raise ValueError(
+                    f"{server.name}: {server.workers} workers on {devices * nodes} "
+                    "devices"
+                )
+            if server.workers > devices and not server.uses_ray:
+                raise ValueError(
+                    f"{server.name}: {server.workers} workers need several machines, "
+                    f"so one of {', '.join(sorted(_RAY))}"
+                )
         return self

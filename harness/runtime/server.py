@@ -56,7 +56,8 @@ class ServerSpec:
     of the overlay's environment. ``prompt`` is what readiness is tried with: text, or
     token ids. Deadlines are seconds: ``start_deadline`` for the whole start,
     ``stall_deadline`` without a new line in the log, or for the first completion,
-    ``stop_grace`` from SIGTERM to SIGKILL.
+    ``stop_grace`` from SIGTERM to SIGKILL. ``apart`` counts workers that are not below
+    the server's process, because Ray starts them.
     """
 
     model: Path
@@ -67,6 +68,7 @@ class ServerSpec:
     stall_deadline: float = 300.0
     stop_grace: float = STOP_GRACE
     prompt: str | tuple[int, ...] = "1 2 3 4"
+    apart: int = 0
 
 
 class Server:
@@ -190,6 +192,7 @@ class Server:
             blobs=dict(blobs),
             executed=tuple(executed),
             pids=self._serving_pids,
+            apart=self.spec.apart,
         )
         return proof.prove(self._proof_folder, expected)
 
@@ -325,18 +328,7 @@ def serve(overlay: Overlay, spec: ServerSpec, folder: Path) -> Iterator[Server]:
     folder.mkdir(parents=True, exist_ok=True)
     log, proof_folder = _next_boot(folder)
     port, key = free_port(), secrets.token_urlsafe(24)
-    command = overlay.command(
-        MODULE,
-        "serve",
-        str(spec.model),
-        "--served-model-name",
-        spec.served_name,
-        "--host",
-        HOST,
-        "--port",
-        str(port),
-        *spec.arguments,
-    )
+    command = overlay.command(MODULE, *server_words(spec, port))
     files.write_atomic(log, f"$ {shlex.join(command)}\n")
     # Sockets of vLLM land here; their paths must stay short, so not in ``folder``.
     temporary = tempfile.mkdtemp(prefix="harness-")
@@ -356,6 +348,21 @@ def serve(overlay: Overlay, spec: ServerSpec, folder: Path) -> Iterator[Server]:
             yield server
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def server_words(spec: ServerSpec, port: int) -> list[str]:
+    """What follows ``vllm``."""
+    return [
+        "serve",
+        str(spec.model),
+        "--served-model-name",
+        spec.served_name,
+        "--host",
+        HOST,
+        "--port",
+        str(port),
+        *spec.arguments,
+    ]
 
 
 def free_port() -> int:

@@ -36,6 +36,8 @@ _NAMES = frozenset(
         "HF_ENDPOINT",
         "HF_HUB_OFFLINE",
         "HF_DATASETS_OFFLINE",
+        # The cluster that vLLM's Ray backend joins.
+        "RAY_ADDRESS",
         # Which devices are ours, and where their tools are.
         "CUDA_VISIBLE_DEVICES",
         "CUDA_DEVICE_ORDER",

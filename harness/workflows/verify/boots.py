@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import json
-import math
 import os
-import re
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import InfrastructureError
@@ -114,7 +112,9 @@ def run_start(bench: Bench, start: Start, runner: Overlay) -> BootFacts:
         counted = None
         if answers:
             if _counts_collectives(start.setup):
-                counted = collectives.settled(folder / _COLLECTIVES, _workers(server))
+                counted = collectives.settled(
+                    folder / _COLLECTIVES, start.setup.workers
+                )
             snapshot = metrics.scrape(measuring.endpoint)
             held = memory.measure(server.processes(), snapshot, server.log_tail(4000))
         if Part.COVERAGE in start.parts:
@@ -165,13 +165,24 @@ def _spec(bench: Bench, start: Start, lines: Path) -> ServerSpec:
             bench.folder / start.label / _COLLECTIVES
         )
     slow = 3 if Part.COVERAGE in start.parts else 1
-    return ServerSpec(
-        model=Path(bench.model.location),
-        served_name=bench.profile.served_name,
-        arguments=(*setup.server_arguments(), *bench.model.server_arguments),
+    return replace(
+        server_spec(bench.profile, setup, bench.model),
         env=env,
         start_deadline=deadlines.start * slow,
         stall_deadline=deadlines.stall * slow,
+    )
+
+
+def server_spec(profile: Profile, setup: ServerSetup, model: ReadyModel) -> ServerSpec:
+    """How a profile serves its model in one of its setups."""
+    return ServerSpec(
+        model=Path(model.location),
+        served_name=profile.served_name,
+        arguments=(*setup.server_arguments(), *model.server_arguments),
+        env=dict(setup.environment),
+        start_deadline=profile.deadlines.start,
+        stall_deadline=profile.deadlines.stall,
+        apart=setup.workers if setup.uses_ray else 0,
     )
 
 
@@ -192,6 +203,7 @@ class _Measuring:
             api_key=self.server.api_key,
             model=self.server.model,
             tokenizer=self.bench.model.tokenizer,
+            tokenizer_mode=self.bench.model.tokenizer_mode,
         )
 
     def accuracy(self) -> tuple[AccuracyFacts, ...]:
@@ -275,17 +287,6 @@ class _Measuring:
 
 def _counts_collectives(setup: ServerSetup) -> bool:
     return collectives.PLUGIN[1] in setup.plugins.values()
-
-
-def _workers(server: Server) -> int:
-    """Processes that run the model: tensor times data times pipeline parallel."""
-    words = server.spec.arguments
-    sizes = [
-        int(word.partition("=")[2])
-        for word in words
-        if re.fullmatch(r"--(tensor|data|pipeline)-parallel-size=\d+", word)
-    ]
-    return math.prod(sizes)
 
 
 def _positions(setup: ServerSetup) -> int:

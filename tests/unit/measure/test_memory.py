@@ -25,6 +25,16 @@ def test_processes_are_added_up() -> None:
     assert memory.measure([me, me], SNAPSHOT, []).rss_bytes > 1.5 * facts.rss_bytes
 
 
+def test_the_largest_worker_comes_last() -> None:
+    log = [
+        "(Worker_TP1) Model loading took 9.45 GiB memory and 3.2 seconds",
+        "(Worker_TP0) Model loading took 9.01 GiB and 3.2 seconds",
+    ]
+    facts = memory.measure([psutil.Process()], SNAPSHOT, log)
+    assert facts.model_gib == (9.01, 9.45)
+    assert memory.measure([psutil.Process()], SNAPSHOT, []).model_gib == ()
+
+
 def test_nothing_to_tell_is_no_number() -> None:
     with pytest.raises(InfrastructureError, match="0 processes"):
         memory.measure([], SNAPSHOT, [])

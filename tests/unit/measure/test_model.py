@@ -76,3 +76,21 @@ def test_a_hub_model_is_served_at_its_revision(
     ready = model.ensure(Project(tmp_path), source, environment)
     assert ready.location == "a/b"
     assert ready.server_arguments == ["--revision", "0" * 40]
+
+
+def test_the_tokenizer_of_a_hub_model_is_part_of_it(
+    environment: Environment, tmp_path: Path
+) -> None:
+    plain = HubModel(kind="hub", id="a/b", revision="0" * 40)
+    other = plain.model_copy(update={"tokenizer_mode": "slow"})
+    ready = model.ensure(Project(tmp_path), other, environment)
+    assert ready.server_arguments[2:] == ["--tokenizer-mode", "slow"]
+    assert ready.digest != model.ensure(Project(tmp_path), plain, environment).digest
+
+
+def test_a_hub_model_without_a_revision_is_not_served(
+    environment: Environment, tmp_path: Path
+) -> None:
+    source = HubModel(kind="hub", id="a/b")
+    with pytest.raises(UsageError, match="a/b: no revision is recorded"):
+        model.ensure(Project(tmp_path), source, environment)

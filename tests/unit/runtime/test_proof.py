@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -65,6 +66,27 @@ def test_a_target_that_nobody_imported_proves_nothing() -> None:
     with pytest.raises(InfrastructureError, match=r"vllm/x\.py: no serving process"):
         proof.check([answer(imported=False)], expectation(["vllm/x.py"]))
     proof.check([answer(imported=False)], expectation())
+
+
+def test_workers_that_ray_starts_must_answer_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proof, "ANSWER_DEADLINE", 0.5)
+    monkeypatch.setattr(proof.uuid, "uuid4", lambda: uuid.UUID(int=0))
+    for pid in (7, 8, 9):
+        # Ray's workers are main processes of their own.
+        told = answer().model_copy(update={"pid": pid, "role": "MainProcess"})
+        path = tmp_path / f"answer-00000000-{pid}.json"
+        path.write_text(told.model_dump_json())
+
+    def prove(apart: int) -> None:
+        blobs = {"vllm/x.py": BLOB}
+        proof.prove(tmp_path, Expectation(TREE, blobs, (), lambda: {7}, apart))
+
+    prove(2)
+    for wrong in (0, 3):
+        with pytest.raises(InfrastructureError, match=r"no answer .* the engine"):
+            prove(wrong)
 
 
 def test_a_process_that_does_not_answer_is_named(

@@ -8,19 +8,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from harness.errors import ExitCode, InfrastructureError
+from harness.errors import ExitCode, InfrastructureError, UsageError
 from harness.models.base import load
 from harness.models.boots import BootFacts, Part
 from harness.models.facts import Answer
-from harness.models.profile import Profile
+from harness.models.profile import HubModel, ModelSource, Profile
 from harness.models.signal import Verdict
 from harness.models.summary import Summary
 from harness.workflows.verify import run as workflow
 from harness.workflows.verify import schedule
 from harness.workflows.verify.boots import Bench, Start
+from harness.workflows.verify.claims import Probed, Suite
 from harness.workflows.verify.results import portable
 from harness.workflows.verify.run import Options, verify
 from tests.support.facts import SOURCE, answer, boot, right_answers
@@ -93,12 +95,14 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Servers:
     return made
 
 
-def _verify(toy: Toy, **options: bool) -> tuple[Summary, ExitCode]:
+def _verify(
+    toy: Toy, profile: Profile = PROFILE, **options: Any
+) -> tuple[Summary, ExitCode]:
     return verify(
         toy.project,
         toy.upstream,
         toy.series,
-        Options(PROFILE, source=str(toy.clone), **options),
+        Options(profile, source=str(toy.clone), **options),
         say=lambda line: None,
     )
 
@@ -304,3 +308,57 @@ def test_a_patch_that_nothing_imports_is_not_passed_silently(
     assert "no serving process of this profile imports a file of 0001" in " ".join(
         summary.patches["0001"].judgement.reasons
     )
+
+
+def _on_a_gpu(**changes: Any) -> Profile:
+    data = PROFILE.model_dump(mode="json")
+    hub = {"kind": "hub", "id": "a/b"}
+    data |= {"device": "rocm", "machines": {"devices": 1}, "model": hub, **changes}
+    return Profile.model_validate(data)
+
+
+def test_a_device_without_a_lock_needs_a_python(toy: Toy, servers: Servers) -> None:
+    with pytest.raises(UsageError, match=r"profile toy: no lock of vLLM for rocm"):
+        _verify(toy, _on_a_gpu(environment=None))
+    assert servers.made == []
+
+
+def test_probes_run_on_the_cpu_backend_whatever_is_served(
+    toy: Toy, servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, probed = [], []
+
+    def ensure(project: object, name: str, **rest: object) -> SimpleNamespace:
+        made.append(name)
+        packages = {"lm-eval": "0"}
+        return SimpleNamespace(name=name, fingerprint=dict, packages=packages)
+
+    def probe(suite: Suite) -> Probed:
+        probed.append(suite.environment.name)
+        return Probed(None)
+
+    monkeypatch.setattr(workflow, "ensure", ensure)
+    monkeypatch.setattr(workflow, "probe", probe)
+    _verify(toy, _on_a_gpu(environment="for-rocm"), quick=True)
+    assert made == ["for-rocm", "lm-eval", "vllm-cpu"]
+    _verify(toy, quick=True)
+    assert probed == ["vllm-cpu", "none"]
+
+
+def test_the_commit_of_a_hub_model_comes_from_the_command_line(
+    toy: Toy, servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    ready = SimpleNamespace(digest="d", location="m", tokenizer=Path("m"))
+
+    def ensure(project: object, source: ModelSource, environment: object) -> object:
+        asked.append(source)
+        return ready
+
+    monkeypatch.setattr(workflow.models, "ensure", ensure)
+    _verify(toy, _on_a_gpu(), quick=True, revision="1" * 40)
+    assert asked == [HubModel(kind="hub", id="a/b", revision="1" * 40)]
+    with pytest.raises(UsageError, match=r"--model-revision: revision: "):
+        _verify(toy, _on_a_gpu(), quick=True, revision="main")
+    with pytest.raises(UsageError, match="the profile's model is not on the hub"):
+        _verify(toy, quick=True, revision="1" * 40)
