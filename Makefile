@@ -35,7 +35,7 @@ source = $${SOURCE:+--source "$$SOURCE"}
 profile = $${PROFILE:+--profile "$$PROFILE"}
 output = $${OUTPUT:+--output "$$OUTPUT"}
 
-.PHONY: compat-benchmark help setup apply status refresh lint verify compat rebase ci-tag ci-pending ci-notify merge submit test test-fast check lock clean
+.PHONY: compat-benchmark help setup apply status refresh lint verify profile-check compat rebase ci-tag ci-pending ci-notify merge submit test test-fast check lock clean
 
 help: ## this text
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -58,6 +58,9 @@ status: setup ## pin, source, and per patch: commit, blob ids, drift
 
 refresh: setup ## write patches/ anew from the commits in build/vllm
 	@$(HARNESS) $(common) refresh $(ARGS)
+
+profile-check: setup ## parse every profile's command lines with the pinned programs: PROFILE=name
+	@$(HARNESS) $(common) profile check $(source) $${PROFILE:+"$$PROFILE"} $(ARGS)
 
 lint: setup ## check the series: listed, canonical, declared, and clean by vLLM's rules
 	@$(HARNESS) $(common) lint $(ARGS)
