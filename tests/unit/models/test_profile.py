@@ -11,7 +11,8 @@ import pytest
 
 from harness.errors import UsageError
 from harness.models.base import load, validate
-from harness.models.profile import Profile, SeededModel
+from harness.models.claims import FigureStatus, PatchClaims
+from harness.models.profile import Device, Profile, SeededModel, ServerSetup
 from harness.models.series import Series
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -49,6 +50,89 @@ def test_every_profile_is_named_as_its_file_and_covers_the_series() -> None:
         profile = load(path, Profile)
         assert profile.name == path.stem
         assert set(profile.coverage) == numbers
+
+
+def gpu_profiles() -> list[Profile]:
+    every = sorted((ROOT / "configs" / "profiles").glob("*.yaml"))
+    loaded = [load(path, Profile) for path in every]
+    return [profile for profile in loaded if profile.device is not Device.CPU]
+
+
+def test_every_gpu_profile_measures_what_a_verdict_needs() -> None:
+    found = gpu_profiles()
+    assert {profile.device for profile in found} == {
+        Device.CUDA, Device.ROCM, Device.XPU,
+    }  # fmt: skip
+    for profile in found:
+        assert not profile.gates.serving_accuses_only
+        assert profile.gates.pairs.full >= 5, "the sign-flip test says nothing below"
+        assert "Not run yet" in profile.description
+        assert f"PROFILE={profile.name}" in " ".join(profile.description.split())
+        asked = [cell for server in profile.servers for cell in server.accuracy]
+        assert asked
+        for cell in asked:
+            assert (cell.data, cell.fewshot, cell.questions.full) == ("gsm8k", 5, 1319)
+            assert cell.max_gen_toks >= 8192
+        drafting = [server for server in profile.servers if server.speculation]
+        methods = {_rejection(server) for server in drafting}
+        assert methods == {"standard", "synthetic"}
+        for server in profile.servers:
+            low, high = sorted(cell.concurrency for cell in server.serving)
+            assert low <= 4 < high
+            assert "--no-enable-prefix-caching" in server.arguments
+            # Made-up acceptance gives made-up answers.
+            synthetic = server in drafting and _rejection(server) == "synthetic"
+            assert bool(server.accuracy) is not synthetic
+
+
+def _rejection(server: ServerSetup) -> str:
+    assert server.speculation is not None
+    return str(server.speculation.options.get("rejection_sample_method", "standard"))
+
+
+def test_the_buffer_patches_are_served_without_speculation() -> None:
+    for profile in gpu_profiles():
+        if any(profile.coverage[number].runs for number in ("0001", "0002", "0004")):
+            assert any(server.speculation is None for server in profile.servers)
+
+
+def test_sequence_parallel_experts_are_served_where_0005_runs() -> None:
+    for profile in gpu_profiles():
+        if not profile.coverage["0005"].runs:
+            continue
+        for server in profile.servers:
+            sizes = dict(a.split("=", 1) for a in server.arguments if "size=" in a)
+            assert int(sizes["--tensor-parallel-size"]) > 1
+            assert int(sizes["--data-parallel-size"]) > 1
+            assert "--enable-expert-parallel" in server.arguments
+            assert "--all2all-backend=allgather_reducescatter" in server.arguments
+
+
+def test_each_patch_runs_in_some_gpu_profile() -> None:
+    numbers = {
+        number
+        for profile in gpu_profiles()
+        for number, coverage in profile.coverage.items()
+        if coverage.runs
+    }
+    assert numbers == {"0001", "0002", "0003", "0004", "0005"}
+
+
+def test_every_figure_that_needs_a_gpu_has_a_profile_for_it() -> None:
+    wanted = set()
+    for path in sorted((ROOT / "patches" / "claims").glob("*.yaml")):
+        claims = load(path, PatchClaims)
+        for figure in claims.figures:
+            if figure.status is FigureStatus.NOT_MEASURED:
+                wanted.add((claims.patch, figure.text))
+    named = {
+        (number, text)
+        for profile in gpu_profiles()
+        for number, texts in profile.unmeasured.items()
+        for text in texts
+    }
+    assert named == wanted
+    assert wanted
 
 
 def test_quick_asks_at_least_32_questions(cpu: Profile) -> None:
@@ -97,6 +181,24 @@ def unknown(data: Data) -> None:
     data["servers"][0]["acuracy"] = []
 
 
+def no_machines(data: Data) -> None:
+    data["device"] = "cuda"
+
+
+def too_few_devices(data: Data) -> None:
+    data |= {"device": "cuda", "machines": {"devices": 4}}
+    data["servers"][0]["arguments"] += ["--tensor-parallel-size=8"]
+
+
+def no_way_to_the_other_machine(data: Data) -> None:
+    data |= {"device": "cuda", "machines": {"devices": 4, "nodes": 2}}
+    data["servers"][0]["arguments"] += ["--tensor-parallel-size=8"]
+
+
+def too_long_answers(data: Data) -> None:
+    data["servers"][0]["accuracy"][0]["max_gen_toks"] = 4080
+
+
 def moving_model(data: Data) -> None:
     data["model"] = {"kind": "hub", "id": "a/b", "revision": "main"}
 
@@ -115,6 +217,10 @@ def moving_model(data: Data) -> None:
         (foreign_plugin, "servers.0.plugins.x"),
         (unknown, "servers.0.acuracy"),
         (moving_model, "model.hub.revision"),
+        (no_machines, "machines: how many devices"),
+        (too_few_devices, "mtp: 8 workers on 4 devices"),
+        (no_way_to_the_other_machine, "one of --data-parallel-backend=ray"),
+        (too_long_answers, "gsm8k: does not fit in 4064 tokens"),
     ],
 )
 def test_a_mistake_is_named(
