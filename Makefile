@@ -35,7 +35,7 @@ source = $${SOURCE:+--source "$$SOURCE"}
 profile = $${PROFILE:+--profile "$$PROFILE"}
 output = $${OUTPUT:+--output "$$OUTPUT"}
 
-.PHONY: compat-benchmark help setup apply status refresh lint verify profile-check compat rebase ci-tag ci-pending ci-notify merge submit test test-fast check lock clean
+.PHONY: compat-benchmark help setup apply status refresh lint verify profile-check compat rebase ci-tag ci-pending ci-notify merge reference-model submit test test-fast check lock clean
 
 help: ## this text
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -91,6 +91,9 @@ merge: setup ## merge the results of independent jobs: DIR=folder OUTPUT=folder
 
 probe: setup ## the probes alone: each patch held to its claims; QUICK=1
 	@$(HARNESS) $(common) probe $(if $(QUICK),--quick) $(if $(PYTHON),--python "$(PYTHON)") $(source) $(ARGS)
+
+reference-model: setup ## train the reference model again from nothing (20 minutes)
+	@$(HARNESS) $(common) reference-model $(if $(FORCE),--anew) $${PYTHON:+--python "$$PYTHON"} $(ARGS)
 
 submit: setup ## submission copies with your sign-off: SIGNOFF="Name <mail>"
 	@$(HARNESS) $(common) submit $(ARGS)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from harness.inside.probes.context import Context
 
 
-class Memory(TorchDispatchMode):  # type: ignore[misc]
+class Memory(TorchDispatchMode):
     """Counts what the operators of this thread allocate and copy.
 
     Resident memory can't see an allocation that nobody touches (``torch.empty``), so
