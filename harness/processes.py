@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,9 @@ _KILL_PATIENCE = 30.0
 
 _HEARTBEAT = 0.5
 """Seconds between looks at a running command."""
+
+_living: weakref.WeakSet[Supervised] = weakref.WeakSet()
+_ending = False
 
 
 def tail(path: Path, lines: int) -> list[str]:
@@ -136,6 +140,9 @@ class Supervised:
         self._tell(json.dumps(request))
         self.pid = self._wait_for_start()
         self.created = self._creation_time()
+        _living.add(self)
+        if _ending:
+            self._tell("stop")
 
     def __enter__(self) -> Supervised:
         return self
@@ -320,6 +327,22 @@ def run(
                 )
         seconds = time.monotonic() - began
     return Finished(status, log, seconds)
+
+
+@contextlib.contextmanager
+def ending_all() -> Iterator[None]:
+    """End every command of this process, and each that a thread still starts.
+
+    The threads that wait for them find them ended, and come to their own ends.
+    """
+    global _ending
+    _ending = True
+    try:
+        for command in list(_living):
+            command._tell("stop")
+        yield
+    finally:
+        _ending = False
 
 
 @contextlib.contextmanager

@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--force", action="store_true", help="measure anew what an earlier run has"
     )
     parser.add_argument(
-        "--pairs", type=_positive, help="pairs of server starts for timing"
+        "--pairs", type=positive, help="pairs of server starts for timing"
     )
     parser.add_argument(
         "--python", type=Path, help="a Python with vLLM of the pinned release in it"
@@ -90,7 +90,8 @@ def _command(arguments: argparse.Namespace) -> str:
     return " ".join(words)
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """An argument that counts something."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("one pair at least")

@@ -23,17 +23,15 @@ class Margin(Model):
 
 
 class Pairs(Model):
-    """Pairs of server starts for timing, in a full run and with QUICK=1.
+    """Pairs of server starts for timing in a full run.
 
-    A full run makes starts for timing alone, after a first one whose timing is
-    discarded; a quick run times that first one.
+    They are starts for timing alone, after a first one of each state whose timing is
+    discarded. A quick run times that first one: one pair, which judges nothing.
     """
 
     full: PositiveInt = 2
-    quick: Annotated[int, Field(ge=1, le=1)] = 1
-
-    def of(self, *, quick: bool) -> int:
-        return self.quick if quick else self.full
+    confirm: PositiveInt = 3
+    """Fresh pairs where the first ones show or suggest a harm that matters."""
 
 
 class Gates(Model):

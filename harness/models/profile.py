@@ -186,6 +186,8 @@ class AcceptanceCell(Model):
     """The engine stops at these; none: every answer runs to ``output_tokens``.
     (Stop strings would not do: they are cut outside the engine, and the counters
     drift.)"""
+    lowest_rates: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
+    """The lowest plausible acceptance at each position: a floor that needs no base."""
 
 
 class Deadlines(Model):
@@ -263,6 +265,12 @@ class ServerSetup(Model):
         for asked in self.accuracy:
             if asked.max_gen_toks > room:
                 raise ValueError(f"{asked.name}: does not fit in {room} tokens")
+        positions = self.speculation.num_speculative_tokens if self.speculation else 0
+        for drafted in self.acceptance:
+            if drafted.lowest_rates and len(drafted.lowest_rates) != positions:
+                raise ValueError(
+                    f"{drafted.name}: lowest_rates must name {positions} positions"
+                )
         return self
 
 
@@ -300,6 +308,9 @@ class Profile(Model):
     served_name: Name
     deadlines: Deadlines
     gates: Gates = Gates()
+    jobs: PositiveInt = 1
+    """Measurements that don't depend on the clock and run side by side: each takes a
+    server's memory, and a core or more."""
     servers: Annotated[tuple[ServerSetup, ...], Field(min_length=1)]
     coverage: dict[Number, Coverage]
     unmeasured: dict[Number, tuple[str, ...]] = Field(default_factory=dict)

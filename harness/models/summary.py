@@ -35,8 +35,10 @@ class Boot(Model):
     server: str
     purpose: str
     """``answers`` (accuracy, acceptance, memory), ``timing``, or ``coverage``."""
-    pair: NonNegativeInt
-    """Which pair of starts a timing belongs to; 0 for the others."""
+    round: str
+    """Which round of timing it belongs to; empty for the others."""
+    block: NonNegativeInt
+    """Which block of that round: its starts are compared with each other."""
     started: bool
     start_seconds: NonNegativeFloat | None
     reused: bool

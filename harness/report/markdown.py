@@ -93,7 +93,7 @@ def _patch(patch: PatchResult) -> str:
         _compared(patch),
     ]
     if patch.signals:
-        parts.append(_signals(patch.signals))
+        parts.append(signal_table(patch.signals))
     if patch.scenarios:
         parts.append(_scenarios(patch.scenarios))
     parts.append(_exercise(patch))
@@ -115,7 +115,8 @@ def _compared(patch: PatchResult) -> str:
     return text + "\n"
 
 
-def _signals(signals: Sequence[Signal]) -> str:
+def signal_table(signals: Sequence[Signal]) -> str:
+    """Every signal with its figures, one a row."""
     head = ("signal", "before", "after", "effect", "n", "answer", "reason")
     return table(head, [_signal(signal) for signal in signals])
 
@@ -214,9 +215,10 @@ def _boots(summary: Summary) -> str:
     rows = []
     for boot in summary.boots:
         seconds = "" if boot.start_seconds is None else f"{boot.start_seconds:.0f} s"
-        what = boot.purpose if not boot.pair else f"{boot.purpose}, pair {boot.pair}"
+        block = f", {boot.round} {boot.block}" if boot.block else ""
         came = boot.failure or ("reused" if boot.reused else "measured")
         raw = " ".join(f"[{name.rsplit('/', 1)[-1]}]({name})" for name in boot.raw)
+        what = f"{boot.purpose}{block}"
         rows.append((f"`{boot.state}`", boot.server, what, seconds, came, raw))
     head = ("state", "server", "for", "ready after", "outcome", "facts")
     return "## Server starts\n\n" + table(head, rows)

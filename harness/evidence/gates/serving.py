@@ -124,22 +124,41 @@ def serving_signals(
     return [signals[index] for index in range(len(measured))]
 
 
+def suspected(signal: Signal) -> bool:
+    """Whether fresh starts are worth their time: harm is shown, or is the estimate.
+
+    Few pairs seldom prove a harm. They are a sieve here: what is said in the end rests
+    on the fresh starts, so looking twice raises no false alarms.
+    """
+    if signal.answer is Answer.WORSE:
+        return True
+    numbers = signal.numbers
+    if signal.answer is not Answer.CANT_TELL or not numbers or not numbers.floor:
+        return False
+    effect, floor = numbers.effect or 1.0, numbers.floor
+    return effect < floor if floor < 1 else effect > floor
+
+
 def confirm(first: Signal, again: Signal) -> Signal:
     """The first answer, settled by a second measurement on fresh server starts.
 
-    Only a "worse" needs it. It is said when the second measurement says it too; a
-    second measurement that failed leaves the first unconfirmed.
+    Only a suspected harm needs it. "Worse" is said when the second measurement says
+    it; a second one that failed leaves the first as it was, and unconfirmed. One that
+    excludes the harm clears a mere suspicion, but not a harm that was shown.
     """
-    if first.answer is not Answer.WORSE:
+    if not suspected(first):
         return first
+    shown = first.answer is Answer.WORSE
     if again.answer is Answer.WORSE:
         reason = f"{first.reason}; confirmed on fresh starts: {again.reason}"
-        return first.model_copy(update={"confirmed": True, "reason": reason})
+        return again.model_copy(update={"confirmed": True, "reason": reason})
     if again.answer is Answer.INVALID:
         reason = f"{first.reason}; the confirmation failed: {again.reason}"
-        return first.model_copy(update={"confirmed": False, "reason": reason})
+        return first.model_copy(update={"confirmed": not shown, "reason": reason})
+    cleared = again.answer is Answer.BETTER_OR_EQUAL and not shown
     reason = f"{first.reason}; not confirmed on fresh starts: {again.reason}"
-    return first.model_copy(update={"answer": Answer.CANT_TELL, "reason": reason})
+    answered = Answer.BETTER_OR_EQUAL if cleared else Answer.CANT_TELL
+    return again.model_copy(update={"answer": answered, "reason": reason})
 
 
 @dataclass(frozen=True)

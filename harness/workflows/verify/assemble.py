@@ -3,17 +3,14 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import psutil
 
 from harness.evidence.coverage import exercise
 from harness.evidence.gates.common import invalid
 from harness.evidence.verdicts import combine, worst
 from harness.git import Git
+from harness.models.noise import Noise
 from harness.models.pin import Upstream
 from harness.models.probe_report import PatchProbes
 from harness.models.profile import Profile
@@ -23,7 +20,6 @@ from harness.models.state import CheckoutState
 from harness.models.summary import (
     Boot,
     FileExercise,
-    Machine,
     PatchResult,
     State,
     Summary,
@@ -37,6 +33,7 @@ from harness.workflows.verify.claims import (
     signal,
 )
 from harness.workflows.verify.judge import Arms, StateFacts, compare
+from harness.workflows.verify.machine import machine
 from harness.workflows.verify.states import Comparison, Plan, TreeState
 
 
@@ -65,6 +62,7 @@ class Evidence:
     command: str
     finished_at: str
     seconds: float
+    noise: Noise | None = None
 
 
 def assemble(found: Evidence) -> Summary:
@@ -89,7 +87,7 @@ def assemble(found: Evidence) -> Summary:
         limits=_limits(found),
         patches=patches,
         states=_states(found),
-        boots=found.boots,
+        boots=_in_order(found),
         stand_ins=_stand_ins(found),
     )
 
@@ -168,6 +166,7 @@ def _signals(found: Evidence, comparison: Comparison, setup: str) -> list[Signal
             found.facts.get((comparison.before.label, setup), nothing),
             found.facts.get((comparison.after.label, setup), nothing),
             tuple(c for entry in comparison.patches for c in entry.collectives),
+            found.noise,
         )
     )
 
@@ -289,6 +288,26 @@ def _stand_ins(found: Evidence) -> dict[str, str]:
     return reasons
 
 
+def _in_order(found: Evidence) -> tuple[Boot, ...]:
+    """The starts by what they are, whenever they ran: side by side has no order."""
+    labels = [state.label for state in found.states]
+    servers = [setup.name for setup in found.profile.servers]
+
+    def place(boot: Boot) -> tuple[bool, int, str, int, str, int]:
+        timed = boot.round != "" and not found.quick
+        where = labels.index(boot.state)
+        return (
+            timed,
+            servers.index(boot.server),
+            boot.round,
+            boot.block,
+            boot.purpose,
+            where,
+        )
+
+    return tuple(sorted(found.boots, key=place))
+
+
 def _states(found: Evidence) -> tuple[State, ...]:
     rows = []
     plan = next(iter(found.plans.values()))
@@ -304,24 +323,3 @@ def _states(found: Evidence) -> tuple[State, ...]:
             )
         )
     return tuple(rows)
-
-
-def machine() -> Machine:
-    """This machine, as far as a result depends on it."""
-    return Machine(
-        system=f"{platform.system()} {platform.machine()}",
-        processor=_processor(),
-        cores=os.cpu_count() or 0,
-        memory_bytes=psutil.virtual_memory().total,
-    )
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as stream:  # noqa: PTH123
-            for line in stream:
-                if line.startswith("model name"):
-                    return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or "unknown"

@@ -65,23 +65,25 @@ class Start:
     """A server start that is wanted.
 
     Attributes:
-        pair: Number of the pair of timing starts, from 1; 0 when there is none.
-        seed: Chooses the benchmark's prompts; the same in both starts of a pair.
-        comparison: Name of the comparison that a timing belongs to.
+        block: Number of the block of timing starts, from 1; 0 when there is none.
+        seed: Chooses the benchmark's prompts; the same in all starts of a block.
+        round: Names the series of blocks that a timing belongs to.
+        peers: Contents of all states that the block times, this one included.
     """
 
     state: TreeState
     setup: ServerSetup
     parts: frozenset[Part]
-    pair: int = 0
+    block: int = 0
     seed: int = 0
-    comparison: str = ""
+    round: str = ""
+    peers: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
         parts = "+".join(sorted(part.value for part in self.parts))
-        pair = f"-{self.comparison}-{self.pair}" if self.pair else ""
-        return f"{self.state.label}-{self.setup.name}-{parts}{pair}"
+        block = f"-{self.round}-{self.block}" if self.block else ""
+        return f"{self.state.label}-{self.setup.name}-{parts}{block}"
 
 
 def run_start(bench: Bench, start: Start, runner: Overlay) -> BootFacts:

@@ -8,15 +8,26 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from harness.errors import InfrastructureError
-from harness.evidence.gates.acceptance import acceptance_signals
+from harness.evidence.gates.acceptance import (
+    acceptance_signals,
+    decay_signal,
+    floor_signal,
+)
 from harness.evidence.gates.accuracy import accuracy_signal, rate_signals
 from harness.evidence.gates.collectives import collective_signal
 from harness.evidence.gates.common import invalid
 from harness.evidence.gates.exact import logprob_signal
 from harness.evidence.gates.memory import memory_signals
-from harness.evidence.gates.serving import Blocks, Metric, confirm, serving_signals
+from harness.evidence.gates.serving import (
+    Blocks,
+    Metric,
+    confirm,
+    serving_signals,
+    suspected,
+)
 from harness.evidence.pairing import Pair, pair
 from harness.evidence.statistics.acceptance import Acceptance
+from harness.evidence.statistics.blocks import log_ratios
 from harness.evidence.statistics.logprobs import GreedyAnswer
 from harness.models.boots import BootFacts, Part
 from harness.models.facts import (
@@ -26,9 +37,11 @@ from harness.models.facts import (
     ServingFacts,
 )
 from harness.models.gates import Gates
+from harness.models.noise import Noise
 from harness.models.profile import ServerSetup
 from harness.models.series import CollectiveClaim
 from harness.models.signal import Answer, Signal
+from harness.workflows.verify.states import QUICK, TIMING
 
 _RATES = (Outcome.TRUNCATED, Outcome.EMPTY, Outcome.UNEXTRACTABLE)
 
@@ -37,7 +50,7 @@ _RATES = (Outcome.TRUNCATED, Outcome.EMPTY, Outcome.UNEXTRACTABLE)
 class StateFacts:
     """All that was measured of one state on one server setup.
 
-    ``timings`` maps comparison and number of the pair to the start's facts.
+    ``timings`` maps the round and the number of the block to the start's facts.
     ``failures`` holds one line for every part that could not be measured.
     """
 
@@ -58,6 +71,7 @@ class Arms:
     before: StateFacts
     after: StateFacts
     claims: tuple[CollectiveClaim, ...] = ()
+    noise: Noise | None = None
 
 
 def compare(arms: Arms) -> list[Signal]:
@@ -142,13 +156,18 @@ def _acceptance(
     base, patched = _cell(before.acceptance, cell), _cell(after.acceptance, cell)
     if base.prompts_sha256 != patched.prompts_sha256:
         return [invalid(name, "the two states were asked other prompts")]
-    signals = acceptance_signals(
-        _counts(base), _counts(patched), name=name, floor=arms.gates.acceptance_floor
-    )
+    counts, floor = (_counts(base), _counts(patched)), arms.gates.acceptance_floor
+    signals = [
+        *acceptance_signals(*counts, name=name, floor=floor),
+        decay_signal(*counts, name=f"{name}: decay", floor=floor),
+    ]
     if base.batches == patched.batches:
         same = "every batch has the same counts"
         equal = {"answer": Answer.BETTER_OR_EQUAL, "reason": same}
-        return [s.model_copy(update=equal) for s in signals]
+        signals = [s.model_copy(update=equal) for s in signals]
+    lowest = next(c.lowest_rates for c in arms.setup.acceptance if c.name == cell)
+    if lowest:
+        signals.append(floor_signal(counts[1], lowest, name=f"{name}: absolute floor"))
     return signals
 
 
@@ -192,7 +211,7 @@ def _serving(arms: Arms, cell: str) -> list[Signal]:
         for part, line in side.failures.items()
         if part == Part.TIMING
     ]
-    signals = _speed(arms, name, cell, arms.comparison)
+    signals = _speed(arms, name, cell, QUICK if arms.quick else TIMING)
     if failed or signals is None:
         reason = failed[0] if failed else "no pair of server starts was measured"
         return [invalid(name, reason)]
@@ -213,19 +232,44 @@ def again_name(comparison: str) -> str:
     return f"{comparison}-again"
 
 
-def _speed(arms: Arms, name: str, cell: str, comparison: str) -> list[Signal] | None:
+def suspects(arms: Arms) -> list[str]:
+    """Gated speeds of the first round that are worse, or seem so."""
+    found = []
+    for cell in arms.setup.serving:
+        name = f"serving {arms.setup.name}/{cell.name}"
+        signals = _speed(arms, name, cell.name, TIMING) or []
+        found += [s.name for s in signals if s.gated and suspected(s)]
+    return found
+
+
+def speed_logs(arms: Arms) -> dict[str, tuple[float, ...]]:
+    """Log ratios of every speed, one for each pair of the first round."""
+    found = {}
+    for cell in arms.setup.serving:
+        name = f"serving {arms.setup.name}/{cell.name}"
+        for block in _blocks(arms, name, cell.name, TIMING):
+            logs = log_ratios(block.base, block.patched)
+            found[block.metric.name] = tuple(float(value) for value in logs)
+    return found
+
+
+def _speed(arms: Arms, name: str, cell: str, round_name: str) -> list[Signal] | None:
+    measured = _blocks(arms, name, cell, round_name)
+    noise = arms.noise.log_ratios if arms.noise else None
+    return serving_signals(measured, noise=noise) if measured else None
+
+
+def _blocks(arms: Arms, name: str, cell: str, round_name: str) -> list[Blocks]:
     both = arms.before.timings.keys() & arms.after.timings.keys()
-    pairs = sorted(pair for pair in both if pair[0] == comparison)
+    pairs = sorted(pair for pair in both if pair[0] == round_name)
     if not pairs:
-        return None
+        return []
     base = [_cell(arms.before.timings[n].serving, cell) for n in pairs]
     patched = [_cell(arms.after.timings[n].serving, cell) for n in pairs]
-    return serving_signals(
-        [
-            Blocks(metric, [read(f) for f in base], [read(f) for f in patched])
-            for metric, read in _metrics(name, arms.gates)
-        ]
-    )
+    return [
+        Blocks(metric, [read(f) for f in base], [read(f) for f in patched])
+        for metric, read in _metrics(name, arms.gates)
+    ]
 
 
 def _metrics(

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import ExitCode, UsageError
-from harness.evidence.gates.serving import plan as expectation
 from harness.measure import model as models
 from harness.measure.questions import Questions, few_shot_prompts, find
 from harness.measure.runner import Client
@@ -21,43 +20,23 @@ from harness.models.profile import (
     HubModel,
     ModelSource,
     Profile,
-    ServerSetup,
 )
-from harness.models.proof import Proof
 from harness.models.series import Series
-from harness.models.signal import Answer
 from harness.models.summary import Summary
 from harness.paths import Project
 from harness.processes import sigterm_interrupts
 from harness.runtime.environment import Environment, adopt, ensure
 from harness.series.checkout import Checkout, apply
 from harness.workflows.verify.assemble import Evidence, assemble
-from harness.workflows.verify.boots import Bench, Start, state_overlay
+from harness.workflows.verify.boots import Bench, state_overlay
+from harness.workflows.verify.campaign import Campaign
 from harness.workflows.verify.claims import Suite, probe
-from harness.workflows.verify.judge import (
-    Arms,
-    StateFacts,
-    again_name,
-    serving_signals_of,
-)
+from harness.workflows.verify.executor import Executor
+from harness.workflows.verify.machine import machine
+from harness.workflows.verify.noise import find_noise
 from harness.workflows.verify.results import write_results
-from harness.workflows.verify.schedule import (
-    Executor,
-    coverage_starts,
-    first_start,
-    timing_starts,
-)
-from harness.workflows.verify.states import (
-    Plan,
-    TreeState,
-    plan,
-    series_states,
-    syntax_errors,
-)
+from harness.workflows.verify.states import TreeState, series_states, syntax_errors
 from harness.workflows.verify.store import Store
-
-SEED = 20260
-"""First of the benchmark's seeds; each pair of starts takes the next one."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +72,6 @@ class _Run:
     checkout: Checkout
     states: tuple[TreeState, ...]
     broken: dict[str, dict[str, str]]
-    facts: dict[tuple[str, str], StateFacts] = field(default_factory=dict)
 
     @property
     def healthy(self) -> tuple[TreeState, ...]:
@@ -104,9 +82,6 @@ class _Run:
                 break
             whole.append(state)
         return tuple(whole)
-
-    def note(self, state: TreeState, setup: str) -> StateFacts:
-        return self.facts.setdefault((state.label, setup), StateFacts())
 
 
 def verify(
@@ -127,21 +102,8 @@ def verify(
     with sigterm_interrupts():
         run = _prepare(project, upstream, series, options, say)
         bench = _bench(run)
-        # Probes are exact and cheap: what they find is known before a server starts.
-        probed = probe(
-            Suite(
-                project,
-                upstream,
-                series,
-                run.checkout.state,
-                _probe_environment(run, bench),
-                options.quick,
-                options.force,
-                say,
-                frozenset(e.number for e in run.healthy[-1].patches),
-            )
-        )
-        executor, plans = _measure(run, bench)
+        campaign = _campaign(run, bench)
+        probed = campaign.measure(lambda: probe(_suite(run, bench)))
     summary = assemble(
         Evidence(
             project=project,
@@ -152,11 +114,12 @@ def verify(
             git=run.checkout.git,
             applied=run.checkout.state,
             states=run.states,
-            plans=plans,
-            facts=run.facts,
+            plans=campaign.plans,
+            facts=campaign.executor.facts,
+            noise=campaign.noise,
             broken=run.broken,
             probed=probed,
-            boots=tuple(executor.boots),
+            boots=tuple(campaign.executor.boots),
             versions={
                 **bench.environment.fingerprint(),
                 "lm-eval": bench.client.version("lm-eval"),
@@ -169,7 +132,7 @@ def verify(
             seconds=time.monotonic() - began,
         )
     )
-    write_results(project, summary, executor.yielded, probed)
+    write_results(project, summary, campaign.executor.yielded, probed)
     return summary, summary.verdict.exit_code
 
 
@@ -262,63 +225,49 @@ def _model(options: Options) -> ModelSource:
     return validate(changed, HubModel, where="--model-revision")
 
 
-def _measure(run: _Run, bench: Bench) -> tuple[Executor, dict[str, Plan]]:
-    base = run.states[0]
-    setups = run.options.profile.servers
-    runner = state_overlay(bench, base, setups[0], frozenset())
+def base_executor(
+    project: Project,
+    upstream: Upstream,
+    series: Series,
+    options: Options,
+    *,
+    say: Callable[[str], None],
+) -> tuple[Executor, TreeState]:
+    """What serves the unpatched tree alone."""
+    run = _prepare(project, upstream, series, options, say)
+    return _executor(run, _bench(run)), run.states[0]
+
+
+def _executor(run: _Run, bench: Bench) -> Executor:
+    first = run.options.profile.servers[0]
+    runner = state_overlay(bench, run.states[0], first, frozenset())
     store = Store(run.project.build / "measured", force=run.options.force)
-    executor = Executor(bench, store, runner)
-    plans: dict[str, Plan] = {}
-    for setup in setups:
-        # The base is served first: what it imports decides what else is served.
-        plans[setup.name] = _measure_setup(run, executor, setup)
-    return executor, plans
+    return Executor(bench, store, runner)
 
 
-def _measure_setup(run: _Run, executor: Executor, setup: ServerSetup) -> Plan:
-    quick = run.options.quick
-    base = run.states[0]
-    start = first_start(base, setup, quick=quick, seed=SEED)
-    first = executor.run(start, run.note(base, setup.name))
-    executed = _imported(run, first.proof) if first else frozenset()
-    chosen = plan(run.healthy, executed, quick=quick)
-    for wanted in _later_starts(run, chosen, setup) if first else ():
-        executor.run(wanted, run.note(wanted.state, setup.name))
-    return chosen
+def _campaign(run: _Run, bench: Bench) -> Campaign:
+    profile, options = run.options.profile, run.options
+    return Campaign(
+        executor=_executor(run, bench),
+        series=run.series,
+        profile=profile,
+        states=run.healthy,
+        quick=options.quick,
+        pairs=options.pairs or profile.gates.pairs.full,
+        noise=find_noise(run.project, run.upstream.tag, profile.name, machine()),
+        say=run.say,
+    )
 
 
-def _later_starts(run: _Run, chosen: Plan, setup: ServerSetup) -> Iterator[Start]:
-    """Answers first, then what takes pairs, then what is traced."""
-    quick = run.options.quick
-    for state in chosen.served[1:]:
-        yield first_start(state, setup, quick=quick, seed=SEED)
-    if not quick and setup.serving:
-        yield from _timing(run, chosen, setup)
-    yield from coverage_starts(chosen, setup)
-
-
-def _timing(run: _Run, chosen: Plan, setup: ServerSetup) -> Iterator[Start]:
-    """Pairs of starts; as many again where they say "worse", on fresh starts."""
-    gates = run.options.profile.gates
-    pairs = run.options.pairs or gates.pairs.full
-    spread = gates.expected_spread
-    run.say(expectation(pairs, spread).line(spread, gates.throughput_floor))
-    for comparison in chosen.comparisons:
-        yield from timing_starts(comparison, setup, pairs=pairs, seed=SEED)
-        arms = Arms(
-            comparison.name,
-            setup,
-            gates,
-            False,
-            run.note(comparison.before, setup.name),
-            run.note(comparison.after, setup.name),
-        )
-        worse = [s for s in serving_signals_of(arms) if s.answer is Answer.WORSE]
-        if any(signal.gated for signal in worse):
-            run.say(f"{comparison.name}: {worse[0].name} is worse; confirming it")
-            again = replace(comparison, name=again_name(comparison.name))
-            yield from timing_starts(again, setup, pairs=pairs, seed=SEED + 1000)
-
-
-def _imported(run: _Run, proof: Proof) -> frozenset[str]:
-    return frozenset(path for path in run.series.paths() if proof.executed(path))
+def _suite(run: _Run, bench: Bench) -> Suite:
+    return Suite(
+        run.project,
+        run.upstream,
+        run.series,
+        run.checkout.state,
+        _probe_environment(run, bench),
+        run.options.quick,
+        run.options.force,
+        run.say,
+        frozenset(entry.number for entry in run.healthy[-1].patches),
+    )

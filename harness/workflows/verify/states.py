@@ -17,7 +17,9 @@ from harness.upstream.worktrees import measured_worktree
 
 BASE = "base"
 QUICK = "quick"
-"""Name of the one comparison of a quick run."""
+"""Name of the one comparison of a quick run, and of its one round of timing."""
+TIMING = "timing"
+"""Name of the round of timing that every served state takes part in."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class TreeState:
         content: sha256 over path and blob id of every Python file below ``vllm/``.
         patches: The patches in it, in order.
         blobs: Blob id of every file that any patch of the series touches.
+        twin: Measured beside another state of the same content, to compare the two.
     """
 
     label: str
@@ -37,6 +40,7 @@ class TreeState:
     content: str
     patches: tuple[PatchEntry, ...]
     blobs: dict[str, str]
+    twin: bool = False
 
     def worktree(self, project: Project) -> Path:
         """A clean worktree of this state, made on first use."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts of earlier starts, so that an interrupted run resumes where it was.
 
-A start is known by everything that could change what it yields. Timings carry the name
-of their comparison and pair in that key: they are never used for another one.
+A start is known by everything that could change what it yields. A timing's key names
+its block and every state timed in it: it is never compared with another day's.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from harness.models.base import load
 from harness.models.boots import BootFacts, Part
 from harness.workflows.verify.boots import Bench, Start
 from harness.workflows.verify.claims import program_digest
+from harness.workflows.verify.machine import machine
 
-_FORMAT = 1
+_FORMAT = 2
 """Raised when facts of an older program must not be reused."""
 
 
@@ -67,12 +68,15 @@ def key(bench: Bench, start: Start) -> str:
         "model": bench.model.digest,
         "environment": bench.environment.fingerprint(),
         "client": bench.client.environment.fingerprint(),
+        # Two names of one state are two measurements of it (base against base).
+        "state": start.state.label if start.state.twin else "",
+        "machine": machine().model_dump(mode="json"),
         "questions": {
             name: questions.source.model_dump(mode="json")
             for name, questions in sorted(bench.questions.items())
         },
     }
     if Part.TIMING in start.parts:
-        parts["timing"] = [start.comparison, start.pair, start.seed]
+        parts["timing"] = [start.round, start.block, start.seed, *start.peers]
     text = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:24]

@@ -5,9 +5,19 @@ import pytest
 
 from harness.evidence.verdicts import combine
 from harness.models.gates import Gates
+from harness.models.noise import Noise
 from harness.models.profile import ServerSetup
 from harness.models.signal import Answer, Exercise, Signal, Verdict
-from harness.workflows.verify.judge import Arms, StateFacts, again_name, compare
+from harness.workflows.verify.judge import (
+    Arms,
+    StateFacts,
+    again_name,
+    compare,
+    speed_logs,
+    suspects,
+)
+from harness.workflows.verify.machine import machine
+from harness.workflows.verify.states import TIMING
 from tests.support.facts import answer, boot, right_answers
 
 NAME = "base-0001"
@@ -51,7 +61,7 @@ RAN = Exercise(changed=3, executed=3)
 def _state(
     *, speeds: tuple[float, ...] = (100.0, 101.0), again: tuple[float, ...] = ()
 ) -> StateFacts:
-    timings = {(NAME, n): boot(speed=s) for n, s in enumerate(speeds, 1)}
+    timings = {(TIMING, n): boot(speed=s) for n, s in enumerate(speeds, 1)}
     repeated = {(again_name(NAME), n): boot(speed=s) for n, s in enumerate(again, 1)}
     return StateFacts(
         answers=boot(answers=right_answers(), accepted=[38] * 20),
@@ -144,6 +154,89 @@ def test_a_slower_server_is_said_only_when_fresh_starts_say_it_too(
     signals = _compare(before, _state(speeds=(50.0, 50.6), again=again), gates=gates)
     assert _named(signals, "output throughput").answer is answer_
     assert combine(signals, RAN).verdict is verdict
+
+
+UNPROVED = (80.0, 95.0)
+"""Slower than 100 and 101 beyond the floor, by a spread that two pairs can't carry."""
+
+
+def test_a_mere_suspicion_asks_for_fresh_starts() -> None:
+    def found(speeds: tuple[float, ...]) -> list[str]:
+        return suspects(
+            Arms(NAME, SETUP, Gates(), False, _state(), _state(speeds=speeds))
+        )
+
+    assert found((100.0, 101.0)) == []
+    assert found((120.0, 119.0)) == []
+    assert "serving mtp/short: output throughput" in found(UNPROVED)
+    signals = _compare(_state(), _state(speeds=UNPROVED))
+    assert _named(signals, "output throughput").answer is Answer.CANT_TELL
+
+
+@pytest.mark.parametrize(
+    ("again", "answer_"),
+    [
+        ((50.0, 50.5, 50.2), Answer.WORSE),
+        ((100.0, 101.0, 99.9), Answer.BETTER_OR_EQUAL),
+        ((60.0, 130.0, 100.0), Answer.CANT_TELL),
+    ],
+)
+def test_fresh_starts_settle_a_suspicion(
+    again: tuple[float, ...], answer_: Answer
+) -> None:
+    before = _state(again=(100.0, 101.0, 100.0))
+    found = _named(
+        _compare(before, _state(speeds=UNPROVED, again=again)), "output throughput"
+    )
+    assert found.answer is answer_
+    assert found.confirmed
+
+
+def test_what_base_against_base_shows_is_no_harm() -> None:
+    before, after = _state(speeds=(100.0,) * 3), _state(speeds=(90.0, 90.5, 89.5))
+    signals = _compare(before, after)
+    assert _named(signals, "output throughput").answer is Answer.WORSE
+    logs = dict.fromkeys(speed_logs(Arms(NAME, SETUP, Gates(), False, before, after)))
+    noise = Noise(
+        tag="v1.2.3",
+        profile="toy",
+        verdict=Verdict.PASS,
+        command="make noise",
+        finished_at="2026-01-01T00:00:00+00:00",
+        seconds=1,
+        machine=machine(),
+        content="a" * 64,
+        pairs=3,
+        log_ratios=dict.fromkeys(logs, (0.2, -0.2, 0.1)),
+        floors={},
+        finds={},
+        signals=(),
+    )
+    arms = Arms(NAME, SETUP, Gates(), False, before, after, noise=noise)
+    quieter = _named(compare(arms), "output throughput")
+    assert quieter.answer is Answer.CANT_TELL
+    assert "within what base against base shows" in quieter.reason
+
+
+def test_acceptance_that_falls_during_a_run_is_seen() -> None:
+    after = _state()
+    falling = [38] * 8 + [36] * 6 + [30] * 8
+    steady = _state()
+    steady.answers = boot(answers=right_answers(), accepted=[36] * 22)
+    after.answers = boot(answers=right_answers(), accepted=falling)
+    assert _named(_compare(steady, after), "decay").answer is Answer.WORSE
+
+
+def test_a_collapse_that_both_states_share_is_below_the_absolute_floor() -> None:
+    cell = SETUP.acceptance[0].model_copy(update={"lowest_rates": (0.9,)})
+    setup = SETUP.model_copy(update={"acceptance": (cell,)})
+    low = _state()
+    low.answers = boot(answers=right_answers(), accepted=[10] * 20)
+    signals = compare(Arms(NAME, setup, Gates(), False, low, low))
+    assert _named(signals, "length").answer is Answer.BETTER_OR_EQUAL
+    assert _named(signals, "absolute floor").answer is Answer.WORSE
+    fine = compare(Arms(NAME, setup, Gates(), False, _state(), _state()))
+    assert _named(fine, "absolute floor").answer is Answer.BETTER_OR_EQUAL
 
 
 def test_a_worse_speed_without_confirmation_is_not_yet_a_regression() -> None:

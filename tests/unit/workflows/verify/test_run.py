@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +22,8 @@ from harness.models.facts import Answer
 from harness.models.profile import HubModel, ModelSource, Profile
 from harness.models.signal import Verdict
 from harness.models.summary import Summary
+from harness.workflows.verify import executor
 from harness.workflows.verify import run as workflow
-from harness.workflows.verify import schedule
 from harness.workflows.verify.boots import Bench, Start
 from harness.workflows.verify.claims import Probed, Suite
 from harness.workflows.verify.results import portable
@@ -72,7 +75,7 @@ class Servers:
         return boot(
             answers=answers if Part.ANSWERS in start.parts else None,
             accepted=[38] * 20 if Part.ANSWERS in start.parts else None,
-            speed=100.0 + start.pair if Part.TIMING in start.parts else None,
+            speed=100.0 + start.block if Part.TIMING in start.parts else None,
             imported=self.imported,
             lines=self.lines if Part.COVERAGE in start.parts else None,
         )
@@ -91,7 +94,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Servers:
     monkeypatch.setattr(workflow, "find", lambda *a, **k: questions)
     monkeypatch.setattr(workflow, "few_shot_prompts", lambda *a, **k: ("p",) * 20)
     monkeypatch.setattr(workflow, "state_overlay", lambda *a, **k: None)
-    monkeypatch.setattr(schedule, "run_start", made.run)
+    monkeypatch.setattr(executor, "run_start", made.run)
     return made
 
 
@@ -130,23 +133,27 @@ def test_each_patch_gets_a_verdict_from_its_own_states(
         "0001",
         "0002",
     )
-    assert servers.made[:3] == [
+    assert servers.made[:5] == [
         "base-mtp-answers",
         "0001-mtp-answers",
         "0002-mtp-answers",
+        "0001-mtp-coverage",
+        "0002-mtp-coverage",
     ]
 
 
-def test_timing_starts_come_in_pairs_of_alternating_order(
+def test_each_block_times_every_state_in_alternating_order(
     toy: Toy, servers: Servers
 ) -> None:
     _verify(toy)
-    timed = [name for name in servers.made if "timing-base-0001" in name]
+    timed = [name for name in servers.made if "-timing-timing-" in name]
     assert timed == [
-        "base-mtp-timing-base-0001-1",
-        "0001-mtp-timing-base-0001-1",
-        "0001-mtp-timing-base-0001-2",
-        "base-mtp-timing-base-0001-2",
+        "base-mtp-timing-timing-1",
+        "0001-mtp-timing-timing-1",
+        "0002-mtp-timing-timing-1",
+        "0002-mtp-timing-timing-2",
+        "0001-mtp-timing-timing-2",
+        "base-mtp-timing-timing-2",
     ]
 
 
@@ -214,24 +221,68 @@ def test_an_unchanged_second_run_starts_nothing(toy: Toy, servers: Servers) -> N
     assert len(servers.made) == len(first.boots)
 
 
-def test_an_interrupted_run_resumes_where_it_was(toy: Toy, servers: Servers) -> None:
-    whole, _ = _verify(toy)
-    undisturbed = servers.made.copy()
+def _forget(toy: Toy, servers: Servers) -> list[str]:
+    """The starts so far; none of their facts is kept."""
     for stale in (toy.project.build / "measured").iterdir():
         stale.unlink()
+    made = servers.made.copy()
     servers.made.clear()
+    return made
+
+
+def test_an_interrupted_run_resumes_where_it_was(toy: Toy, servers: Servers) -> None:
+    whole, _ = _verify(toy)
+    undisturbed = _forget(toy, servers)
 
     def interrupt(start: Start) -> None:
-        if len(servers.made) == 4:
+        if len(servers.made) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.5)
+
+    servers.before = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        _verify(toy)
+    assert servers.made == undisturbed[:3]
+    servers.before = lambda start: None
+    resumed, _ = _verify(toy)
+    assert servers.made == undisturbed
+    assert resumed.patches == whole.patches
+    assert [boot.state for boot in resumed.boots] == [b.state for b in whole.boots]
+
+
+def test_an_interrupted_block_is_timed_again_as_a_whole(
+    toy: Toy, servers: Servers
+) -> None:
+    _verify(toy)
+    undisturbed = _forget(toy, servers)
+    second_block = next(
+        n for n, name in enumerate(undisturbed) if name.endswith("timing-2")
+    )
+
+    def interrupt(start: Start) -> None:
+        if len(servers.made) == second_block + 2:
             raise KeyboardInterrupt
 
     servers.before = interrupt
     with pytest.raises(KeyboardInterrupt):
         _verify(toy)
+    servers.made.clear()
     servers.before = lambda start: None
-    resumed, _ = _verify(toy)
-    assert servers.made == undisturbed[:4] + undisturbed[3:]
-    assert resumed.patches == whole.patches
+    _verify(toy)
+    assert servers.made == undisturbed[second_block:]
+
+
+def test_a_timing_is_not_compared_with_one_of_another_tree(
+    toy: Toy, servers: Servers
+) -> None:
+    _verify(toy)
+    servers.made.clear()
+    toy.edit(BETA, "beta_0 = 0", "beta_0 = 3")
+    toy.commit_all("Change a beta", amend=True)
+    toy.refresh()
+    _verify(toy)
+    assert "base-mtp-timing-timing-1" in servers.made
+    assert "base-mtp-answers" not in servers.made
 
 
 def test_a_base_that_does_not_start_says_nothing_of_any_patch(

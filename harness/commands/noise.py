@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``harness noise``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from harness.commands._common import add_source, context, emit, say
+from harness.commands.verify import DEFAULT_PROFILE, load_profile, positive
+from harness.errors import ExitCode
+from harness.models.signal import Verdict
+from harness.workflows.verify.noise import measure_noise, noise_lines, write_noise
+from harness.workflows.verify.run import Options, base_executor
+
+SUMMARY = "compare the base with itself: false alarms, noise floor, what can be found"
+DEFAULT_PAIRS = 5
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_source(parser)
+    parser.add_argument(
+        "--profile", default=DEFAULT_PROFILE, help="a file in configs/profiles"
+    )
+    parser.add_argument(
+        "--pairs",
+        type=positive,
+        default=DEFAULT_PAIRS,
+        help=f"pairs of server starts for timing (default {DEFAULT_PAIRS})",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="measure anew what an earlier run has"
+    )
+    parser.add_argument(
+        "--python", type=Path, help="a Python with vLLM of the pinned release in it"
+    )
+
+
+def run(arguments: argparse.Namespace) -> ExitCode:
+    here = context(arguments)
+    options = Options(
+        profile=load_profile(here.project, arguments.profile),
+        force=arguments.force,
+        source=arguments.source,
+        python=arguments.python,
+    )
+    executor, base = base_executor(
+        here.project, here.upstream, here.series, options, say=say
+    )
+    command = f"make noise PROFILE={arguments.profile}"
+    if arguments.pairs != DEFAULT_PAIRS:
+        command += f' ARGS="--pairs {arguments.pairs}"'
+    noise = measure_noise(
+        executor, base, pairs=arguments.pairs, command=command, say=say
+    )
+    home = write_noise(here.project, noise)
+    written = home.relative_to(here.project.root)
+    lines = [*noise_lines(noise), f"{noise.verdict.value}; see {written}/report.md"]
+    emit(arguments, noise.model_dump(mode="json"), lines)
+    if noise.verdict is Verdict.INFRASTRUCTURE:
+        return ExitCode.INFRASTRUCTURE
+    # A false alarm: this machine can't carry a verdict as it is.
+    alarm = noise.verdict is Verdict.REGRESSED
+    return ExitCode.INCONCLUSIVE if alarm else ExitCode.PASS

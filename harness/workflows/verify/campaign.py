@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All measurements of one run, in the order that costs least.
+
+What does not depend on the clock (probes, answers, traced starts) runs side by side,
+as much as the profile allows. What is timed runs alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import as_completed
+from dataclasses import dataclass, field
+
+from harness.evidence.gates.serving import plan as expectation
+from harness.jobs import Jobs
+from harness.models.boots import BootFacts
+from harness.models.noise import Noise
+from harness.models.profile import Profile, ServerSetup
+from harness.models.series import Series
+from harness.workflows.verify.claims import Probed
+from harness.workflows.verify.executor import Executor
+from harness.workflows.verify.judge import Arms, again_name, suspects
+from harness.workflows.verify.schedule import (
+    answers_start,
+    coverage_starts,
+    quick_start,
+    timing_blocks,
+)
+from harness.workflows.verify.states import Comparison, Plan, TreeState, plan
+
+SEED = 20260
+"""First of the benchmark's seeds; each block of starts takes the next one."""
+
+CONFIRMING = 1000
+"""What the seeds of confirming blocks are ahead of the others."""
+
+
+@dataclass
+class Campaign:
+    """One run's measurements.
+
+    Attributes:
+        states: Those that can run, the base first.
+        pairs: Pairs of starts for timing.
+        plans: By the name of the server setup; filled by :meth:`measure`.
+    """
+
+    executor: Executor
+    series: Series
+    profile: Profile
+    states: tuple[TreeState, ...]
+    quick: bool
+    pairs: int
+    noise: Noise | None
+    say: Callable[[str], None]
+    plans: dict[str, Plan] = field(default_factory=dict)
+
+    def measure(self, probe: Callable[[], Probed]) -> Probed:
+        """Measure everything; what the probes found is returned.
+
+        Raises:
+            HarnessError: The probes could not even be prepared. A server start that
+                failed is noted with the executor.
+        """
+        if self.quick:
+            return self._quick(probe)
+        probed = self._untimed(probe)
+        for setup in self.profile.servers:
+            if setup.serving and setup.name in self.plans:
+                self._timed(setup, self.plans[setup.name])
+        return probed
+
+    def _quick(self, probe: Callable[[], Probed]) -> Probed:
+        """Each state's one start is timed, so it runs alone; the rest comes after."""
+        base, last = self.states[0], self.states[-1]
+        peers = (base.content, last.content)
+        for setup in self.profile.servers:
+            first = quick_start(base, setup, seed=SEED, peers=peers)
+            chosen = self._planned(setup, self.executor.run(first))
+            for state in chosen.served[1:]:
+                self.executor.run(quick_start(state, setup, seed=SEED, peers=peers))
+        with Jobs(self.profile.jobs) as jobs:
+            probing = jobs.submit(probe)
+            for setup in self.profile.servers:
+                self._trace(jobs, setup)
+            return probing.result()
+
+    def _untimed(self, probe: Callable[[], Probed]) -> Probed:
+        base = self.states[0]
+        with Jobs(self.profile.jobs) as jobs:
+            probing = jobs.submit(probe)
+            # The base is served first: what it imports decides what else is served.
+            firsts = {
+                jobs.submit(self.executor.run, answers_start(base, setup)): setup
+                for setup in self.profile.servers
+            }
+            for first in as_completed(firsts):
+                setup = firsts[first]
+                chosen = self._planned(setup, first.result())
+                for state in chosen.served[1:]:
+                    start = answers_start(state, setup)
+                    jobs.submit(self.executor.run, start)
+                self._trace(jobs, setup)
+            return probing.result()
+
+    def _planned(self, setup: ServerSetup, first: BootFacts | None) -> Plan:
+        """What is served next; nothing more, if the base could not be served."""
+        executed = {
+            path for path in self.series.paths() if first and first.proof.executed(path)
+        }
+        chosen = plan(self.states, frozenset(executed), quick=self.quick)
+        self.plans[setup.name] = chosen
+        return chosen
+
+    def _trace(self, jobs: Jobs, setup: ServerSetup) -> None:
+        for start in coverage_starts(self.plans[setup.name], setup):
+            jobs.submit(self.executor.run, start)
+
+    def _timed(self, setup: ServerSetup, chosen: Plan) -> None:
+        """Blocks of all served states; fresh pairs of those that look worse."""
+        if not chosen.comparisons:
+            return
+        gates = self.profile.gates
+        spread = gates.expected_spread
+        self.say(expectation(self.pairs, spread).line(spread, gates.throughput_floor))
+        for block in timing_blocks(chosen.served, setup, count=self.pairs, seed=SEED):
+            self.executor.run_block(block)
+        for comparison in chosen.comparisons:
+            suspected = suspects(self._arms(comparison, setup))
+            if suspected:
+                self.say(
+                    f"{comparison.name}: {suspected[0]} looks worse; measuring again"
+                )
+                for block in timing_blocks(
+                    (comparison.before, comparison.after),
+                    setup,
+                    count=gates.pairs.confirm,
+                    seed=SEED + CONFIRMING,
+                    name=again_name(comparison.name),
+                ):
+                    self.executor.run_block(block)
+
+    def _arms(self, comparison: Comparison, setup: ServerSetup) -> Arms:
+        return Arms(
+            comparison.name,
+            setup,
+            self.profile.gates,
+            self.quick,
+            self.executor.note(comparison.before.label, setup.name),
+            self.executor.note(comparison.after.label, setup.name),
+            noise=self.noise,
+        )
