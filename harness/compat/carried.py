@@ -93,6 +93,15 @@ def read_series(folder: Path, known: Collection[str]) -> Carried:
     return Carried(base, tuple(_read(one, folder, names) for one in listed))
 
 
+def made_for(folder: Path) -> str | None:
+    """The release that the series in ``folder`` says it is for.
+
+    Raises:
+        UsageError: There is no series.
+    """
+    return _list(folder)[0]
+
+
 def _list(folder: Path) -> tuple[str | None, list[_Listed]]:
     if (folder / SERIES_FILE).exists():
         series = load(folder / SERIES_FILE, Series)

@@ -11,7 +11,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from harness.compat.base import Base, find_base, resolve
-from harness.compat.carried import Carried, CarriedPatch, read_series
+from harness.compat.carried import Carried, CarriedPatch, made_for, read_series
 from harness.compat.judge import Judgement, check_rules, judge_release
 from harness.compat.memory import Memory
 from harness.compat.trees import Releases, Tree, version_of
@@ -67,8 +67,7 @@ def judge_matrix(request: Request, releases: Releases, say: Say) -> Judged:
         InfrastructureError: No release can be read, or the base can't.
     """
     tags = _selected(request, releases)
-    series = read_series(request.series, ())
-    base_tag = request.base or series.base
+    base_tag = request.base or made_for(request.series)
     trees = {tag: releases.tree(tag) for tag in tags}
     base_tree = None
     if base_tag is not None:

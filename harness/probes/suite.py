@@ -76,10 +76,15 @@ def plan_suite(
     """What has to run; ``states_needed`` of it says on which states.
 
     Args:
-        quick: The subset that sees the grossest faults in under two minutes.
+        quick: The subset that sees the grossest faults in under two minutes. Unless
+            ``pair`` is given, it compares the base with the whole series: two states
+            to import instead of one more than there are patches. A patch then answers
+            for what any other one does in its scenarios.
         patches: Only these patches' claims.
         pair: See :func:`harness.probes.plan.plan_patch`.
     """
+    if quick and pair is None:
+        pair = ((), tuple(entry.number for entry in series.patches))
     return tuple(
         plan_patch(series, one, quick=quick, pair=pair)
         for one in claims

@@ -75,7 +75,11 @@ def probe(suite: Suite) -> Probed:
         return Probed(None)
     part = suite.series.model_copy(update={"patches": tuple(claimed)})
     claims = read_claims(part, folder)
-    plans = plan_suite(suite.series, claims, quick=suite.quick)
+    compiling = tuple(
+        e.number for e in suite.series.patches if e.number in suite.compiling
+    )
+    pair = ((), compiling) if suite.quick else None
+    plans = plan_suite(suite.series, claims, quick=suite.quick, pair=pair)
     home = suite.project.build / "probed" / _key(suite, plans)
     if not suite.force and (home / REPORT).exists():
         suite.say("probes: reused from an earlier run")

@@ -48,6 +48,14 @@ def test_a_matrix_gives_a_scenario_for_each_combination(series: Series) -> None:
     ]
 
 
+def test_quick_compares_the_base_with_the_whole_series(series: Series) -> None:
+    said = claims("0001", {"name": "a", "quick": True})
+    (plan,) = plan_suite(series, [said], quick=True)
+    everything = tuple(entry.number for entry in series.patches)
+    assert states_needed([plan]) == ((), everything)
+    assert len(everything) > 1
+
+
 def test_quick_leaves_out_what_is_not_marked(series: Series) -> None:
     said = claims("0001", {"name": "a", "quick": True}, {"name": "b"})
     (plan,) = plan_suite(series, [said], quick=True)

