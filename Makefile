@@ -35,7 +35,7 @@ source = $${SOURCE:+--source "$$SOURCE"}
 profile = $${PROFILE:+--profile "$$PROFILE"}
 output = $${OUTPUT:+--output "$$OUTPUT"}
 
-.PHONY: compat-benchmark help setup apply status refresh lint verify noise probe profile-check compat rebase ci-tag ci-pending ci-notify merge submit test test-fast check lock clean
+.PHONY: compat-benchmark help setup apply status refresh lint verify noise cost probe profile-check compat rebase ci-tag ci-pending ci-notify merge submit test test-fast check lock clean
 
 help: ## this text
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -70,6 +70,9 @@ verify: setup ## measure before and after each patch: PROFILE=cpu QUICK=1 FORCE=
 
 noise: setup ## the base against itself, 5 pairs of starts: false alarms, noise floor: PROFILE=cpu
 	@$(HARNESS) $(common) noise $(profile) $(if $(FORCE),--force) $${PYTHON:+--python "$$PYTHON"} $(source) $(ARGS)
+
+cost: setup ## time verify (first, unchanged, quick) against doing the same by hand
+	@$(HARNESS) $(common) cost $(profile) $(source) $(ARGS)
 
 compat: setup ## a verdict per patch for every release: TAG=vX SINCE=vX SERIES=DIR SOURCE=git
 	@$(HARNESS) $(common) compat $(source) $(release) $${SINCE:+--since "$$SINCE"} $${SERIES:+--series "$$SERIES"} $(ARGS)

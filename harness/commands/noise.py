@@ -11,7 +11,7 @@ from harness.commands.verify import DEFAULT_PROFILE, load_profile, positive
 from harness.errors import ExitCode
 from harness.models.signal import Verdict
 from harness.workflows.verify.noise import measure_noise, noise_lines, write_noise
-from harness.workflows.verify.run import Options, base_executor
+from harness.workflows.verify.run import Options, prepared
 
 SUMMARY = "compare the base with itself: false alarms, noise floor, what can be found"
 DEFAULT_PAIRS = 5
@@ -44,14 +44,14 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         source=arguments.source,
         python=arguments.python,
     )
-    executor, base = base_executor(
+    executor, states = prepared(
         here.project, here.upstream, here.series, options, say=say
     )
     command = f"make noise PROFILE={arguments.profile}"
     if arguments.pairs != DEFAULT_PAIRS:
         command += f' ARGS="--pairs {arguments.pairs}"'
     noise = measure_noise(
-        executor, base, pairs=arguments.pairs, command=command, say=say
+        executor, states[0], pairs=arguments.pairs, command=command, say=say
     )
     home = write_noise(here.project, noise)
     written = home.relative_to(here.project.root)

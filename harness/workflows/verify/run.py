@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import ExitCode, UsageError
+from harness.errors import ExitCode, PatchError, UsageError
 from harness.measure import model as models
 from harness.measure.questions import Questions, few_shot_prompts, find
 from harness.measure.runner import Client
@@ -225,17 +225,23 @@ def _model(options: Options) -> ModelSource:
     return validate(changed, HubModel, where="--model-revision")
 
 
-def base_executor(
+def prepared(
     project: Project,
     upstream: Upstream,
     series: Series,
     options: Options,
     *,
     say: Callable[[str], None],
-) -> tuple[Executor, TreeState]:
-    """What serves the unpatched tree alone."""
+) -> tuple[Executor, tuple[TreeState, ...]]:
+    """What serves states, and the states, for a workflow of another kind.
+
+    Raises:
+        PatchError: A state does not compile.
+    """
     run = _prepare(project, upstream, series, options, say)
-    return _executor(run, _bench(run)), run.states[0]
+    if run.healthy != run.states:
+        raise PatchError("does not compile", where="the series")
+    return _executor(run, _bench(run)), run.states
 
 
 def _executor(run: _Run, bench: Bench) -> Executor:

@@ -6,7 +6,6 @@ import pytest
 from harness.evidence.verdicts import combine
 from harness.models.gates import Gates
 from harness.models.noise import Noise
-from harness.models.profile import ServerSetup
 from harness.models.signal import Answer, Exercise, Signal, Verdict
 from harness.workflows.verify.judge import (
     Arms,
@@ -19,42 +18,9 @@ from harness.workflows.verify.judge import (
 from harness.workflows.verify.machine import machine
 from harness.workflows.verify.states import TIMING
 from tests.support.facts import answer, boot, right_answers
+from tests.support.servers import SETUP
 
 NAME = "base-0001"
-SETUP = ServerSetup.model_validate(
-    {
-        "name": "mtp",
-        "context_tokens": 512,
-        "speculation": {"method": "mtp", "num_speculative_tokens": 1},
-        "accuracy": [
-            {
-                "name": "gsm8k",
-                "fewshot": 2,
-                "questions": {"full": 300, "quick": 32},
-                "max_gen_toks": 32,
-                "concurrency": 4,
-            }
-        ],
-        "acceptance": [
-            {
-                "name": "free-text",
-                "fewshot": 1,
-                "prompts": {"full": 20, "quick": 20},
-                "output_tokens": 24,
-                "batch": 4,
-            }
-        ],
-        "serving": [
-            {
-                "name": "short",
-                "input_tokens": 10,
-                "output_tokens": 10,
-                "prompts": {"full": 32, "quick": 32},
-                "concurrency": 4,
-            }
-        ],
-    }
-)
 RAN = Exercise(changed=3, executed=3)
 
 

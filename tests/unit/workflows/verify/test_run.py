@@ -7,8 +7,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,85 +15,17 @@ import pytest
 
 from harness.errors import ExitCode, InfrastructureError, UsageError
 from harness.models.base import load
-from harness.models.boots import BootFacts, Part
-from harness.models.facts import Answer
 from harness.models.profile import HubModel, ModelSource, Profile
 from harness.models.signal import Verdict
 from harness.models.summary import Summary
-from harness.workflows.verify import executor
 from harness.workflows.verify import run as workflow
-from harness.workflows.verify.boots import Bench, Start
+from harness.workflows.verify.boots import Start
 from harness.workflows.verify.claims import Probed, Suite
 from harness.workflows.verify.results import portable
 from harness.workflows.verify.run import Options, verify
-from tests.support.facts import SOURCE, answer, boot, right_answers
+from tests.support.facts import answer
+from tests.support.servers import PROFILE, Servers
 from tests.support.toy import ALPHA, BETA, TAG, Toy
-from tests.unit.workflows.verify.test_judge import SETUP
-
-PROFILE = Profile.model_validate(
-    {
-        "name": "toy",
-        "title": "A toy",
-        "description": "A toy",
-        "device": "cpu",
-        "environment": "none",
-        "runs_here": "anywhere",
-        "model": {"kind": "seeded", "seed": 1},
-        "served_name": "toy",
-        "deadlines": {
-            "start": 1,
-            "stall": 1,
-            "request": 1,
-            "accuracy": 1,
-            "serving": 1,
-        },
-        "gates": {"serving_accuses_only": True},
-        "servers": [SETUP.model_dump()],
-        "coverage": {"0001": {"runs": True, "note": "All of it is executed here."}},
-    }
-)
-
-
-@dataclass
-class Servers:
-    """Made-up servers: what each start yields, and the starts that were made."""
-
-    imported: tuple[str, ...] = (ALPHA, BETA)
-    answers: dict[str, list[Answer]] = field(default_factory=dict)
-    lines: dict[str, tuple[int, ...]] = field(
-        default_factory=lambda: {ALPHA: tuple(range(1, 30)), BETA: tuple(range(1, 30))}
-    )
-    before: Callable[[Start], None] = lambda start: None
-    made: list[str] = field(default_factory=list)
-
-    def run(self, bench: Bench, start: Start, runner: object) -> BootFacts:
-        self.made.append(start.label)
-        self.before(start)
-        answers = self.answers.get(start.state.label, right_answers())
-        return boot(
-            answers=answers if Part.ANSWERS in start.parts else None,
-            accepted=[38] * 20 if Part.ANSWERS in start.parts else None,
-            speed=100.0 + start.block if Part.TIMING in start.parts else None,
-            imported=self.imported,
-            lines=self.lines if Part.COVERAGE in start.parts else None,
-        )
-
-
-@pytest.fixture
-def servers(monkeypatch: pytest.MonkeyPatch) -> Servers:
-    made = Servers()
-    environment = SimpleNamespace(
-        fingerprint=lambda: {"environment": "none"}, packages={"lm-eval": "0"}
-    )
-    model = SimpleNamespace(digest="d", location="m", tokenizer=Path("m"))
-    questions = SimpleNamespace(source=SOURCE)
-    monkeypatch.setattr(workflow, "ensure", lambda *a, **k: environment)
-    monkeypatch.setattr(workflow.models, "ensure", lambda *a, **k: model)
-    monkeypatch.setattr(workflow, "find", lambda *a, **k: questions)
-    monkeypatch.setattr(workflow, "few_shot_prompts", lambda *a, **k: ("p",) * 20)
-    monkeypatch.setattr(workflow, "state_overlay", lambda *a, **k: None)
-    monkeypatch.setattr(executor, "run_start", made.run)
-    return made
 
 
 def _verify(

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``results/cost.md``, from one run of ``make cost``."""
+
+from __future__ import annotations
+
+from harness.models.cost import Cost
+from harness.report.markdown import table
+
+_WHAT = {
+    "first": "first run, everything measured, environments at hand",
+    "unchanged": "unchanged second run",
+    "quick": "`QUICK=1`, everything measured",
+}
+
+
+def render(cost: Cost) -> str:
+    """The whole page."""
+    machine = cost.machine
+    runs = [
+        (
+            _WHAT.get(run.name, run.name),
+            f"`{run.command}`",
+            f"{run.seconds:.0f} s",
+            f"{run.starts} made, {run.reused} reused",
+        )
+        for run in cost.runs
+    ]
+    by_hand = [
+        (one.patch, one.side, f"{one.start_seconds:.0f} s", f"{one.seconds:.0f} s")
+        for one in cost.by_hand
+    ]
+    return (
+        f"# What a run costs: {cost.tag}, profile {cost.profile}\n\n"
+        f"Repeat with `{cost.command}`. Finished {cost.finished_at} on "
+        f"{machine.processor}, {machine.cores} cores.\n\n"
+        + table(("run", "command", "time", "server starts"), runs)
+        + "\n## By hand\n\n"
+        "Server, lm-eval and `vllm bench serve`, one after another, before and after "
+        "each patch:\n\n"
+        + table(("patch", "side", "server ready after", "all of it"), by_hand)
+        + f"\n{summary_line(cost)}\n"
+    )
+
+
+def summary_line(cost: Cost) -> str:
+    """The comparison in one sentence."""
+    scaled = (
+        ""
+        if cost.by_hand_patches == cost.patches
+        else f" ({cost.by_hand_patches} measured, and taken {cost.patches} times "
+        f"on average)"
+    )
+    return (
+        f"By hand, {cost.patches} patches take {cost.by_hand_seconds:.0f} s{scaled}; "
+        f"the first run took {cost.runs[0].seconds:.0f} s: {cost.ratio:.2f} of it."
+    )
