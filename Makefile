@@ -35,7 +35,7 @@ source = $${SOURCE:+--source "$$SOURCE"}
 profile = $${PROFILE:+--profile "$$PROFILE"}
 output = $${OUTPUT:+--output "$$OUTPUT"}
 
-.PHONY: compat-benchmark help setup apply status refresh lint verify noise cost probe profile-check compat rebase ci-tag ci-pending ci-notify merge submit test test-fast check lock clean
+.PHONY: $(shell sed -nE 's/^([a-z-]+):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
 help: ## this text
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
