@@ -17,6 +17,13 @@ import numpy as np
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from harness.inside.deepseek_v3 import (
+    SETTINGS,
+    Shapes,
+    layer_shapes,
+    mtp_layer_shapes,
+)
+
 END = "<|end|>"
 """End of text; also pads, and begins nothing (prompts carry no prefix token)."""
 
@@ -78,52 +85,30 @@ def configuration(
 ) -> dict[str, Any]:
     """``config.json`` of the tiny architecture: 1 dense, 2 MoE and 1 MTP layer."""
     return {
-        "architectures": ["DeepseekV3ForCausalLM"],
-        "model_type": "deepseek_v3",
+        **SETTINGS,
         "dtype": "float32",
         "hidden_size": 128,
-        "intermediate_size": 256,
         "moe_intermediate_size": 64,
         "num_hidden_layers": 3,
-        "num_nextn_predict_layers": 1,
         "first_k_dense_replace": 1,
-        "moe_layer_freq": 1,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 4,
-        "q_lora_rank": 64,
-        "kv_lora_rank": 64,
         "qk_nope_head_dim": 16,
         "qk_rope_head_dim": 16,
-        "v_head_dim": 32,
-        "n_routed_experts": 8,
-        "n_shared_experts": 1,
-        "num_experts_per_tok": 2,
-        "n_group": 4,
-        "topk_group": 2,
-        "topk_method": "noaux_tc",
-        "scoring_func": "sigmoid",
-        "norm_topk_prob": True,
-        "routed_scaling_factor": 2.5,
-        "hidden_act": "silu",
-        "rms_norm_eps": 1e-6,
         "attention_bias": False,
         "attention_dropout": 0.0,
-        "rope_theta": 10000.0,
         "rope_scaling": None,
         "max_position_embeddings": positions,
         "vocab_size": vocabulary,
         "bos_token_id": end_token,
         "eos_token_id": end_token,
         "pad_token_id": end_token,
-        "tie_word_embeddings": False,
         "use_cache": True,
     }
 
 
-def weight_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+def weight_shapes(config: dict[str, Any]) -> Shapes:
     """Name and shape of every weight in the checkpoint, the MTP layer's included."""
     hidden, vocabulary = config["hidden_size"], config["vocab_size"]
-    shapes: dict[str, tuple[int, ...]] = {
+    shapes: Shapes = {
         "model.embed_tokens.weight": (vocabulary, hidden),
         "model.norm.weight": (hidden,),
         "lm_head.weight": (vocabulary, hidden),
@@ -132,16 +117,9 @@ def weight_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     for layer in range(trunk + config["num_nextn_predict_layers"]):
         prefix = f"model.layers.{layer}."
         dense = layer < config["first_k_dense_replace"]
-        block = _attention_shapes(config) | _mlp_shapes(config, dense=dense)
+        block = layer_shapes(config, dense=dense)
         if layer >= trunk:
-            block |= {
-                "enorm.weight": (hidden,),
-                "hnorm.weight": (hidden,),
-                "eh_proj.weight": (hidden, 2 * hidden),
-                "embed_tokens.weight": (vocabulary, hidden),
-                "shared_head.norm.weight": (hidden,),
-                "shared_head.head.weight": (vocabulary, hidden),
-            }
+            block = mtp_layer_shapes(config)
         shapes |= {prefix + name: shape for name, shape in block.items()}
     return shapes
 
@@ -221,47 +199,6 @@ def write(out: Path, seed: int) -> None:
     )
     _write_json(out / "config.json", config)
     save_file(weights(config, seed), out / "model.safetensors", {"format": "pt"})
-
-
-def _attention_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    hidden, heads = config["hidden_size"], config["num_attention_heads"]
-    nope, rope = config["qk_nope_head_dim"], config["qk_rope_head_dim"]
-    value, q_rank = config["v_head_dim"], config["q_lora_rank"]
-    kv_rank = config["kv_lora_rank"]
-    return {
-        "input_layernorm.weight": (hidden,),
-        "post_attention_layernorm.weight": (hidden,),
-        "self_attn.q_a_proj.weight": (q_rank, hidden),
-        "self_attn.q_a_layernorm.weight": (q_rank,),
-        "self_attn.q_b_proj.weight": (heads * (nope + rope), q_rank),
-        "self_attn.kv_a_proj_with_mqa.weight": (kv_rank + rope, hidden),
-        "self_attn.kv_a_layernorm.weight": (kv_rank,),
-        "self_attn.kv_b_proj.weight": (heads * (nope + value), kv_rank),
-        "self_attn.o_proj.weight": (hidden, heads * value),
-    }
-
-
-def _mlp_shapes(config: dict[str, Any], *, dense: bool) -> dict[str, tuple[int, ...]]:
-    hidden = config["hidden_size"]
-    if dense:
-        return _gated(hidden, config["intermediate_size"], "mlp.")
-    width, experts = config["moe_intermediate_size"], config["n_routed_experts"]
-    shapes = {
-        "mlp.gate.weight": (experts, hidden),
-        "mlp.gate.e_score_correction_bias": (experts,),
-    }
-    for expert in range(experts):
-        shapes |= _gated(hidden, width, f"mlp.experts.{expert}.")
-    shared = width * config["n_shared_experts"]
-    return shapes | _gated(hidden, shared, "mlp.shared_experts.")
-
-
-def _gated(hidden: int, width: int, prefix: str) -> dict[str, tuple[int, ...]]:
-    return {
-        f"{prefix}gate_proj.weight": (width, hidden),
-        f"{prefix}up_proj.weight": (width, hidden),
-        f"{prefix}down_proj.weight": (hidden, width),
-    }
 
 
 def _write_json(path: Path, data: dict[str, Any]) -> None:

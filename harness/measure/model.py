@@ -13,11 +13,13 @@ from pathlib import Path
 from harness import files, paths, processes
 from harness.errors import InfrastructureError, UsageError
 from harness.models.profile import HubModel, LocalModel, ModelSource, SeededModel
-from harness.paths import Project
+from harness.paths import Project, default_root
 from harness.runtime.environment import Environment
 from harness.runtime.variables import child_environment
 
-_BUILDER = Path(__file__).resolve().parent.parent / "inside" / "tiny_model.py"
+_INSIDE = default_root() / "harness" / "inside"
+_BUILDER = _INSIDE / "tiny_model.py"
+_ARCHITECTURE = _INSIDE / "deepseek_v3.py"
 _BUILD_TIMEOUT = 300.0
 _MARKER = "harness-model.json"
 """Written last: name and sha256 of every file of a built model."""
@@ -122,7 +124,8 @@ def _key(source: SeededModel, environment: Environment) -> str:
     """A digest of what decides the bytes: the builder, its libraries, the seed."""
     names = ("numpy", "safetensors", "tokenizers")
     libraries = [environment.packages.get(name, "") for name in names]
-    content = [files.sha256_file(_BUILDER), source.seed, libraries]
+    code = [files.sha256_file(path) for path in (_BUILDER, _ARCHITECTURE)]
+    content = [*code, source.seed, libraries]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
 
 
@@ -137,7 +140,7 @@ def _build(source: SeededModel, environment: Environment, folder: Path) -> None:
             [*command, "--seed", str(source.seed)],
             log=log,
             timeout=_BUILD_TIMEOUT,
-            env=child_environment(),
+            env={**child_environment(), "PYTHONPATH": str(default_root())},
         ).check("building the tiny model")
         marker = json.dumps(_hashes(aside), indent=2, sort_keys=True)
         files.write_atomic(aside / _MARKER, marker)

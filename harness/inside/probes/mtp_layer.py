@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from harness.inside import cpu_sp
+from harness.inside.deepseek_v3 import SETTINGS, mtp_layer_shapes
 from harness.inside.observe.collectives import Collectives
 from harness.inside.probes import vllm_ranks
 from harness.inside.probes.context import Context
@@ -30,37 +31,15 @@ BLOCK = 16
 BLOCKS = 8
 
 CONFIG: dict[str, Any] = {
-    "architectures": ["DeepseekV3ForCausalLM"],
-    "model_type": "deepseek_v3",
+    **SETTINGS,
     "vocab_size": 256,
     "hidden_size": HIDDEN,
-    "intermediate_size": 256,
     "moe_intermediate_size": 128,
     "num_hidden_layers": 1,
-    "num_nextn_predict_layers": 1,
     "first_k_dense_replace": 0,
-    "moe_layer_freq": 1,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 4,
-    "q_lora_rank": 64,
-    "kv_lora_rank": 64,
     "qk_nope_head_dim": 32,
     "qk_rope_head_dim": 32,
-    "v_head_dim": 32,
-    "n_routed_experts": 8,
-    "n_shared_experts": 1,
-    "num_experts_per_tok": 2,
-    "n_group": 4,
-    "topk_group": 2,
-    "topk_method": "noaux_tc",
-    "scoring_func": "sigmoid",
-    "norm_topk_prob": True,
-    "routed_scaling_factor": 2.5,
-    "hidden_act": "silu",
-    "rms_norm_eps": 1e-6,
     "max_position_embeddings": 512,
-    "rope_theta": 10000.0,
-    "tie_word_embeddings": False,
     "torch_dtype": "bfloat16",
 }
 """One MTP layer with routed experts, as small as four tensor-parallel ranks allow."""
@@ -109,38 +88,7 @@ def build_config(context: Context, overrides: dict[str, Any]) -> Any:
 
 def weights(layer: int) -> Iterator[tuple[str, torch.Tensor]]:
     """A checkpoint of the MTP layer: names as published, values seeded by name."""
-    size, config = HIDDEN, CONFIG
-    qk = config["qk_nope_head_dim"] + config["qk_rope_head_dim"]
-    heads, lora = config["num_attention_heads"], config["kv_lora_rank"]
-    inner, experts = config["moe_intermediate_size"], config["n_routed_experts"]
-    value, nope = config["v_head_dim"], config["qk_nope_head_dim"]
-    shapes: dict[str, tuple[int, ...]] = {
-        "embed_tokens.weight": (config["vocab_size"], size),
-        "enorm.weight": (size,),
-        "hnorm.weight": (size,),
-        "eh_proj.weight": (size, 2 * size),
-        "shared_head.norm.weight": (size,),
-        "shared_head.head.weight": (config["vocab_size"], size),
-        "input_layernorm.weight": (size,),
-        "post_attention_layernorm.weight": (size,),
-        "self_attn.q_a_proj.weight": (config["q_lora_rank"], size),
-        "self_attn.q_a_layernorm.weight": (config["q_lora_rank"],),
-        "self_attn.q_b_proj.weight": (heads * qk, config["q_lora_rank"]),
-        "self_attn.kv_a_proj_with_mqa.weight": (
-            lora + config["qk_rope_head_dim"],
-            size,
-        ),
-        "self_attn.kv_a_layernorm.weight": (lora,),
-        "self_attn.kv_b_proj.weight": (heads * (nope + value), lora),
-        "self_attn.o_proj.weight": (size, heads * value),
-        "mlp.gate.weight": (experts, size),
-        "mlp.gate.e_score_correction_bias": (experts,),
-    }
-    for expert in [f"experts.{i}" for i in range(experts)] + ["shared_experts"]:
-        shapes[f"mlp.{expert}.gate_proj.weight"] = (inner, size)
-        shapes[f"mlp.{expert}.up_proj.weight"] = (inner, size)
-        shapes[f"mlp.{expert}.down_proj.weight"] = (size, inner)
-    for name, shape in shapes.items():
+    for name, shape in mtp_layer_shapes(CONFIG).items():
         full = f"model.layers.{layer}.{name}"
         generator = torch.Generator().manual_seed(zlib.crc32(full.encode()))
         values = torch.randn(shape, generator=generator) * 0.1

@@ -45,6 +45,16 @@ def test_a_seeded_model_is_built_once(environment: Environment, tmp_path: Path) 
     assert ensure(environment, 2, tmp_path).digest != first.digest
 
 
+def test_another_architecture_is_another_model(
+    environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = ensure(environment, 1, tmp_path)
+    other = tmp_path / "architecture.py"
+    other.write_text("SETTINGS = {}")
+    monkeypatch.setattr(model, "_ARCHITECTURE", other)
+    assert ensure(environment, 1, tmp_path).location != first.location
+
+
 def test_a_changed_file_is_refused(environment: Environment, tmp_path: Path) -> None:
     built = ensure(environment, 1, tmp_path)
     (Path(built.location) / "model.safetensors").write_text("other")
