@@ -93,7 +93,7 @@ def _from_archive(upstream: Upstream, say: Say) -> SourceRepository:
             say(f"importing {pin.filename}")
             with _aside(home) as fresh:
                 commit = import_archive(archive, upstream, fresh)
-                _switch_in(fresh, home)
+                fresh.rename(home)
     return SourceRepository(home, commit, SDIST)
 
 
@@ -108,7 +108,7 @@ def _from_git(upstream: Upstream, source: str, say: Say) -> SourceRepository:
         if commit is None:
             with _aside(home) as fresh:
                 commit = _fetch_tag(fresh, url, upstream, say)
-                _switch_in(fresh, home)
+                fresh.rename(home)
     return SourceRepository(home, commit, source)
 
 
@@ -163,7 +163,3 @@ class _aside:
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._outer, ignore_errors=True)
-
-
-def _switch_in(fresh: Path, home: Path) -> None:
-    fresh.rename(home)
