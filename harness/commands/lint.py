@@ -12,6 +12,7 @@ from harness.series.canonical import lint_exports
 from harness.series.checkout import read_state
 from harness.series.lint import lint_series
 from harness.upstream.source import obtain
+from harness.workflows.linting import lint_companions, lint_releases
 
 SUMMARY = "check the series: listed, canonical, declared, clean by vLLM's own rules"
 
@@ -22,7 +23,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> ExitCode:
     here = context(arguments)
-    found = lint_series(here.project.patches, here.upstream, here.series)
+    patches = here.project.patches
+    found = lint_series(patches, here.upstream, here.series)
+    found += lint_companions(patches, here.series) + lint_releases(patches)
     if not found:
         # Applying is worth trying only when the files are whole.
         state = read_state(here.project)
