@@ -72,8 +72,10 @@ class Job:
                 if run.exit_code != ExitCode.PASS:
                     return self._end(run, "the series could not be carried there")
         verify = ["verify", *release, "--profile", self.profile, *self._source()]
+        before = self._measured()
         run = self._step(run, "verify", [*verify, *self.arguments])
-        self._collect()
+        if self._measured() != before:
+            self._collect()
         return self._end(run, "")
 
     def _compat(self) -> list[str]:
@@ -108,11 +110,18 @@ class Job:
         self._write(run.model_copy(update={"note": f"unfinished after {name}"}))
         return run
 
+    def _results(self) -> Path:
+        return self.project.results / self.tag / self.profile
+
+    def _measured(self) -> int | None:
+        """When verify last wrote a summary; the checkout may hold an older one."""
+        summary = self._results() / "summary.json"
+        return summary.stat().st_mtime_ns if summary.exists() else None
+
     def _collect(self) -> None:
         """Copy what verify measured to the job's own results."""
-        measured = self.project.results / self.tag
-        if measured.is_dir():
-            shutil.copytree(measured, self.output / "verify", dirs_exist_ok=True)
+        place = self.output / "verify" / self.profile
+        shutil.copytree(self._results(), place, dirs_exist_ok=True)
 
     def _end(self, run: CiRun, note: str) -> CiRun:
         code = run.exit_code
