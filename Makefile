@@ -22,12 +22,13 @@ DIR ?=
 OUTPUT ?=
 JSON ?=
 PYTHON ?=
+REVISION ?=
 SIGNOFF ?=
 # More options, passed on as they are: make verify ARGS="--patch 0005"
 ARGS ?=
 # The shell reads these from its environment. Make itself must not put them into a
 # command line: their values may come from outside (a CI run's inputs).
-export SOURCE PROFILE TAG SINCE SERIES DIR OUTPUT PYTHON SIGNOFF
+export SOURCE PROFILE TAG SINCE SERIES DIR OUTPUT PYTHON REVISION SIGNOFF
 
 common = $(if $(JSON),--json)
 release = $${TAG:+--tag "$$TAG"}
@@ -66,7 +67,7 @@ lint: setup ## check the series: listed, canonical, declared, and clean by vLLM'
 	@$(HARNESS) $(common) lint $(ARGS)
 
 verify: setup ## measure before and after each patch: PROFILE=cpu QUICK=1 FORCE=1
-	@$(HARNESS) $(common) verify $(profile) $(if $(QUICK),--quick) $(if $(FORCE),--force) $${PYTHON:+--python "$$PYTHON"} $(source) $(ARGS)
+	@$(HARNESS) $(common) verify $(profile) $(if $(QUICK),--quick) $(if $(FORCE),--force) $${PYTHON:+--python "$$PYTHON"} $${REVISION:+--model-revision "$$REVISION"} $(source) $(ARGS)
 
 noise: setup ## the base against itself, 5 pairs of starts: false alarms, noise floor: PROFILE=cpu
 	@$(HARNESS) $(common) noise $(profile) $(if $(FORCE),--force) $${PYTHON:+--python "$$PYTHON"} $(source) $(ARGS)

@@ -80,13 +80,10 @@ def _command(arguments: argparse.Namespace) -> str:
         words.append(f"PROFILE={arguments.profile}")
     if arguments.quick:
         words.append("QUICK=1")
-    more = []
-    if arguments.pairs:
-        more += ["--pairs", str(arguments.pairs)]
     if arguments.model_revision:
-        more += ["--model-revision", arguments.model_revision]
-    if more:
-        words.append(f'ARGS="{" ".join(more)}"')
+        words.append(f"REVISION={arguments.model_revision}")
+    if arguments.pairs:
+        words.append(f'ARGS="--pairs {arguments.pairs}"')
     return " ".join(words)
 
 

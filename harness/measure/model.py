@@ -79,7 +79,7 @@ def ensure(
                 raise UsageError(
                     "no revision is recorded",
                     where=source.id,
-                    fix="name the commit on the hub: --model-revision",
+                    fix="REVISION=<its commit on the hub>",
                 )
             return described(source)
 

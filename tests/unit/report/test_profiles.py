@@ -4,6 +4,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from harness.errors import UsageError
 from harness.models.base import load
@@ -67,3 +68,10 @@ def test_a_profile_under_another_name_is_refused(tmp_path: Path) -> None:
     (folder / "cpu.yaml").rename(folder / "gpu.yaml")
     with pytest.raises(UsageError, match="holds the profile cpu"):
         load_profiles(project)
+
+
+def test_the_gpu_workflow_offers_a_profile_that_exists() -> None:
+    workflow = PROJECT.root / ".github" / "workflows" / "gpu.yml"
+    inputs = YAML(typ="safe").load(workflow)["on"]["workflow_dispatch"]["inputs"]
+    names = {profile.name for profile in load_profiles(PROJECT) if profile.machines}
+    assert inputs["profile"]["default"] in names
