@@ -106,7 +106,10 @@ submit: setup ## submission copies with your sign-off: SIGNOFF="Name <mail>"
 	@$(HARNESS) $(common) submit $(ARGS)
 
 test: setup ## all tests, the ones on the real vLLM included
-	@$(VENV)/bin/python -m pytest $(ARGS)
+	@$(VENV)/bin/python -m pytest -m "not faults" $(ARGS)
+
+faults: setup ## faults put into the tree, one at a time: which signal catches each (half an hour)
+	@$(VENV)/bin/python -m pytest -m faults -s $(ARGS)
 
 test-fast: setup ## the unit tests alone, under a minute
 	@$(VENV)/bin/python -m pytest -m "not vllm and not slow" $(ARGS)

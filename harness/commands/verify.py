@@ -12,6 +12,7 @@ from harness.models.base import load
 from harness.models.profile import Profile
 from harness.models.summary import Summary
 from harness.paths import Project
+from harness.report.markdown import who_spoke
 from harness.workflows.verify.run import Options, verify
 
 SUMMARY = "measure before and after each patch, and give a verdict on each"
@@ -100,6 +101,7 @@ def _lines(summary: Summary) -> list[str]:
     for patch in summary.patches.values():
         lines.append(f"{patch.number}  {patch.verdict.value:14}  {patch.title}")
         lines += [f"      {reason}" for reason in patch.judgement.reasons]
+        lines += [f"      {line}" for line in who_spoke(patch.judgement)]
     where = f"results/{summary.tag}/{summary.profile}/report.md"
     lines.append(f"{summary.profile}: {summary.verdict.value}; see {where}")
     return lines

@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from harness.models.base import Model
-from harness.models.gates import Gates
+from harness.models.gates import Gates, Margin
 from harness.models.series import Number
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
@@ -146,6 +146,8 @@ class AccuracyCell(Model):
     """The filter of the task whose score decides right or wrong."""
     logprobs: bool = False
     """Ask for each answer token's log-probability and keep it."""
+    margin: Margin | None = None
+    """Loss of accuracy that must be excluded here; None: as the gates say."""
     seed: Annotated[int, Field(ge=0)] = 1234
     """Chooses the few-shot examples; goes with each request too."""
 

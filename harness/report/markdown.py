@@ -5,7 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from harness.models.signal import Answer, Bounds, Numbers, Signal, Verdict
+from harness.models.signal import (
+    Answer,
+    Bounds,
+    Judgement,
+    Numbers,
+    Signal,
+    Verdict,
+)
 from harness.models.summary import (
     FileExercise,
     PatchResult,
@@ -81,6 +88,18 @@ def _limits(summary: Summary) -> str:
     return "## What this run can't show\n\n" + _bullets(summary.limits)
 
 
+def who_spoke(judgement: Judgement) -> list[str]:
+    """Of a regression: which signals caught it, and which stayed silent."""
+    if judgement.verdict is not Verdict.REGRESSED:
+        return []
+    lines = [f"caught by: {', '.join(judgement.caught_by)}"]
+    if judgement.silent:
+        lines.append(f"silent: {', '.join(judgement.silent)}")
+    if judgement.undecided:
+        lines.append(f"undecided: {', '.join(judgement.undecided)}")
+    return lines
+
+
 def _bullets(lines: Iterable[str]) -> str:
     return "".join(f"- {line}\n" for line in lines)
 
@@ -89,7 +108,7 @@ def _patch(patch: PatchResult) -> str:
     parts = [
         f"## {patch.number} {patch.title}\n",
         f"`patches/{patch.file}`: **{patch.verdict.value}**\n",
-        _bullets(patch.judgement.reasons),
+        _bullets([*patch.judgement.reasons, *who_spoke(patch.judgement)]),
         _compared(patch),
     ]
     if patch.signals:

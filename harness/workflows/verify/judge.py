@@ -109,7 +109,8 @@ def _accuracy(
 ) -> list[Signal]:
     base, patched = _cell(before.accuracy, cell), _cell(after.accuracy, cell)
     pairs = pair(base, patched)
-    margin = arms.gates.accuracy_margin.of(quick=arms.quick)
+    own = next(c.margin for c in arms.setup.accuracy if c.name == cell)
+    margin = (own or arms.gates.accuracy_margin).of(quick=arms.quick)
     signals = [
         accuracy_signal(
             [p.base.outcome is Outcome.RIGHT for p in pairs],

@@ -6,6 +6,7 @@ import pytest
 from harness.evidence.verdicts import combine
 from harness.models.gates import Gates
 from harness.models.noise import Noise
+from harness.models.profile import AccuracyCell
 from harness.models.signal import Answer, Exercise, Signal, Verdict
 from harness.workflows.verify.judge import (
     Arms,
@@ -65,6 +66,22 @@ def test_wrong_answers_are_a_regression() -> None:
     signals = _compare(_state(), after)
     assert _named(signals, "accuracy mtp/gsm8k").answer is Answer.WORSE
     assert combine(signals, RAN).verdict is Verdict.REGRESSED
+
+
+def test_a_cell_may_have_a_margin_of_its_own() -> None:
+    def found(margin: float | None) -> Answer:
+        few = StateFacts(answers=boot(answers=right_answers(20), accepted=[38] * 20))
+        own = {"full": margin, "quick": margin} if margin else None
+        cell = AccuracyCell.model_validate(
+            {**SETUP.accuracy[0].model_dump(), "margin": own}
+        )
+        setup = SETUP.model_copy(update={"accuracy": (cell,)})
+        return _named(
+            compare(Arms(NAME, setup, Gates(), False, few, few)), "gsm8k"
+        ).answer
+
+    assert found(None) is Answer.CANT_TELL
+    assert found(0.3) is Answer.BETTER_OR_EQUAL
 
 
 def test_a_shifted_log_probability_is_seen_with_equal_answers() -> None:

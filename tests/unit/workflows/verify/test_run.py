@@ -95,6 +95,9 @@ def test_a_regression_is_the_patch_s_that_made_it(toy: Toy, servers: Servers) ->
     assert summary.patches["0001"].verdict is Verdict.REGRESSED
     assert summary.patches["0002"].verdict is Verdict.PASS
     assert "accuracy mtp/gsm8k" in summary.patches["0001"].judgement.caught_by
+    report = (_results(toy) / "report.md").read_text()
+    assert "- caught by: accuracy mtp/gsm8k" in report
+    assert "- silent: " in report
 
 
 def test_quick_judges_together_in_one_start_a_state(toy: Toy, servers: Servers) -> None:

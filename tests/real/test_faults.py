@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults put into the tree through ``refresh``, one at a time: which signal sees each.
+
+Half an hour: ``make faults`` runs them, ``make test`` does not. What was caught by
+which signal, and which ones stayed silent, is printed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+from harness.errors import ExitCode
+from harness.git import Git
+from harness.models.base import load
+from harness.models.signal import Judgement
+from harness.models.summary import Summary
+from harness.paths import DATA_VARIABLE, Project, default_root
+from harness.report.markdown import who_spoke
+
+pytestmark = [pytest.mark.vllm, pytest.mark.faults, pytest.mark.timeout(3600)]
+
+MTP = "vllm/model_executor/models/deepseek_mtp.py"
+TARGET = "vllm/model_executor/models/deepseek_v2.py"
+PATCH = "0005"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A change that the harness has to see.
+
+    ``caught`` and ``silent`` are beginnings of the signals' names. Without ``quick`` a
+    whole run is made: one pair of starts can't judge speed.
+    """
+
+    file: str
+    old: str
+    new: str
+    caught: tuple[str, ...]
+    silent: tuple[str, ...]
+    quick: bool = True
+
+
+RIGHT = ("accuracy mtp/problems", "accuracy mtp/problems: log-probabilities")
+DRAFTS = ("acceptance mtp/answers length", "acceptance mtp/free-text length")
+
+FAULTS = {
+    "the draft reads the token at the wrong position": Fault(
+        MTP,
+        "            inputs_embeds = self.embed_tokens(input_ids)\n",
+        "            inputs_embeds = self.embed_tokens(input_ids.roll(1))\n",
+        caught=DRAFTS,
+        silent=RIGHT,
+    ),
+    "the final norm of the draft is skipped": Fault(
+        MTP,
+        "        return self.norm(hidden_states)\n",
+        "        return hidden_states\n",
+        caught=("acceptance mtp/answers length",),
+        silent=RIGHT,
+    ),
+    "the routed scale is ignored in the target": Fault(
+        TARGET,
+        '        self.routed_scaling_factor = getattr(config, "routed_scaling_factor", '
+        "1.0)\n\n        self.ep_group",
+        "        self.routed_scaling_factor = 1.0\n\n        self.ep_group",
+        caught=RIGHT,
+        silent=(),
+    ),
+    "the draft's forward sleeps for 20 ms": Fault(
+        MTP,
+        "        assert inputs_embeds is not None\n",
+        "        assert inputs_embeds is not None\n"
+        '        __import__("time").sleep(0.02)\n',
+        caught=("serving mtp/short: median TPOT",),
+        silent=(*RIGHT, *DRAFTS),
+        quick=False,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    here = Project(default_root())
+    copy = Project(tmp_path_factory.mktemp("faults") / "project")
+    shutil.copytree(here.configs, copy.configs)
+    shutil.copytree(here.patches, copy.patches)
+    shutil.copytree(here.results, copy.results)
+    return copy
+
+
+def _run(project: Project, *words: str) -> int:
+    data = Project(default_root()).data
+    known = {DATA_VARIABLE: str(data)} if (data / "gsm8k").is_dir() else {}
+    command = [sys.executable, "-m", "harness", "--root", str(project.root), *words]
+    return subprocess.run(command, check=False, env={**os.environ, **known}).returncode
+
+
+def _put_in(project: Project, fault: Fault) -> None:
+    """The series with the fault in its last patch, applied and written."""
+    shutil.rmtree(project.patches)
+    shutil.copytree(Project(default_root()).patches, project.patches)
+    assert _run(project, "apply", "--source", "sdist") == ExitCode.PASS
+    file = project.checkout.resolve() / fault.file
+    text = file.read_text()
+    assert text.count(fault.old) == 1, f"{fault.old!r} is not in {fault.file} once"
+    file.write_text(text.replace(fault.old, fault.new))
+    git = Git(project.checkout.resolve(), {"user.name": "n", "user.email": "e@f.org"})
+    git.run("commit", "-qa", "--amend", "--no-edit")
+    assert _run(project, "refresh") == ExitCode.PASS
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_caught_by_the_signal_that_can_see_it(
+    project: Project, name: str
+) -> None:
+    fault = FAULTS[name]
+    _put_in(project, fault)
+    words = ["--quick"] if fault.quick else []
+    code = _run(project, "verify", "--source", "sdist", *words)
+    summary = load(project.results / "v0.26.0" / "cpu" / "summary.json", Summary)
+    judgement = summary.patches[PATCH].judgement
+    print(f"\n{name}: exit code {code}", *who_spoke(judgement), sep="\n  ")
+    assert code == ExitCode.REGRESSED
+    assert not _missing(fault.caught, judgement.caught_by), judgement
+    assert not _missing(fault.silent, judgement.silent), judgement
+    assert _innocent(summary) == []
+
+
+def _missing(wanted: tuple[str, ...], found: tuple[str, ...]) -> list[str]:
+    return [w for w in wanted if not any(name.startswith(w) for name in found)]
+
+
+def _innocent(summary: Summary) -> list[Judgement]:
+    """Verdicts against patches that are not at fault (QUICK judges 0003 along)."""
+    return [
+        patch.judgement
+        for number, patch in summary.patches.items()
+        if number != PATCH and number not in summary.patches[PATCH].together_with
+        if patch.judgement.caught_by
+    ]
