@@ -6,7 +6,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +56,12 @@ def context(arguments: argparse.Namespace) -> Context:
 def say(line: str) -> None:
     """One line of progress; standard output is kept for the report."""
     print(line, file=sys.stderr, flush=True)
+
+
+def clocked(say: Callable[[str], None]) -> Callable[[str], None]:
+    """``say`` with the seconds since now before each line, for what takes long."""
+    began = time.monotonic()
+    return lambda line: say(f"{time.monotonic() - began:5.0f} s  {line}")
 
 
 def emit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from harness.commands._common import add_source, context, emit, say
+from harness.commands._common import add_source, clocked, context, emit, say
 from harness.commands.verify import DEFAULT_PROFILE, load_profile
 from harness.errors import ExitCode, UsageError
 from harness.report.cost import render, summary_line
@@ -29,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> ExitCode:
     here = context(arguments)
+    progress = clocked(say)
     known = [entry.number for entry in here.series.patches]
     chosen = arguments.patch or known
     for number in chosen:
@@ -37,13 +38,13 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     profile = load_profile(here.project, arguments.profile)
     options = Options(profile=profile, force=True, source=arguments.source)
     executor, states = prepared(
-        here.project, here.upstream, here.series, options, say=say
+        here.project, here.upstream, here.series, options, say=progress
     )
     command = f"make cost PROFILE={profile.name}"
     if arguments.patch:
         words = " ".join(f"--patch {number}" for number in chosen)
         command += f' ARGS="{words}"'
-    cost = measure_cost(executor, states, patches=chosen, command=command, say=say)
+    cost = measure_cost(executor, states, patches=chosen, command=command, say=progress)
     written = write_cost(here.project, cost, render(cost))
     lines = [
         *(f"{run.name:10} {run.seconds:7.0f} s  {run.command}" for run in cost.runs),

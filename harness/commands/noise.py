@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from harness.commands._common import add_source, context, emit, say
+from harness.commands._common import add_source, clocked, context, emit, say
 from harness.commands.verify import DEFAULT_PROFILE, load_profile, positive
 from harness.errors import ExitCode
 from harness.models.signal import Verdict
@@ -38,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> ExitCode:
     here = context(arguments)
+    progress = clocked(say)
     options = Options(
         profile=load_profile(here.project, arguments.profile),
         force=arguments.force,
@@ -45,13 +46,13 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         python=arguments.python,
     )
     executor, states = prepared(
-        here.project, here.upstream, here.series, options, say=say
+        here.project, here.upstream, here.series, options, say=progress
     )
     command = f"make noise PROFILE={arguments.profile}"
     if arguments.pairs != DEFAULT_PAIRS:
         command += f' ARGS="--pairs {arguments.pairs}"'
     noise = measure_noise(
-        executor, states[0], pairs=arguments.pairs, command=command, say=say
+        executor, states[0], pairs=arguments.pairs, command=command, say=progress
     )
     home = write_noise(here.project, noise)
     written = home.relative_to(here.project.root)

@@ -6,7 +6,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from harness.commands._common import add_release, add_source, context, emit, say
+from harness.commands._common import (
+    add_release,
+    add_source,
+    clocked,
+    context,
+    emit,
+    say,
+)
 from harness.errors import ExitCode, UsageError
 from harness.models.base import load
 from harness.models.profile import Profile
@@ -46,6 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> ExitCode:
     here = context(arguments)
+    progress = clocked(say)
     options = Options(
         profile=load_profile(here.project, arguments.profile),
         quick=arguments.quick,
@@ -56,7 +64,9 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         revision=arguments.model_revision,
         command=_command(arguments),
     )
-    summary, code = verify(here.project, here.upstream, here.series, options, say=say)
+    summary, code = verify(
+        here.project, here.upstream, here.series, options, say=progress
+    )
     emit(arguments, summary.model_dump(mode="json"), _lines(summary))
     return code
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import NonNegativeFloat, NonNegativeInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from harness.models.base import Model
 from harness.models.pin import BlobId, Sha256, Tag
@@ -94,6 +94,8 @@ class PatchResult(Model):
     exercise: tuple[FileExercise, ...]
     exercised_by: dict[str, NonNegativeInt] = {}
     """Changed lines that each measurement executed, by its name."""
+    flips: dict[str, PositiveInt] = {}
+    """Questions right on one side only, by the file in ``raw/`` with both answers."""
     scenarios: tuple[ScenarioResult, ...] = ()
     claims: tuple[Line, ...] = ()
     """Published figures with their status at this pin."""

@@ -113,6 +113,11 @@ def _patch(patch: PatchResult) -> str:
     ]
     if patch.signals:
         parts.append(signal_table(patch.signals))
+    if patch.flips:
+        kept = (f"[{n}](raw/{name})" for name, n in patch.flips.items())
+        parts.append(
+            f"Questions right on one side only, with both answers: {', '.join(kept)}.\n"
+        )
     if patch.scenarios:
         parts.append(_scenarios(patch.scenarios))
     parts.append(_exercise(patch))

@@ -32,6 +32,7 @@ from harness.workflows.verify.claims import (
     scenario_results,
     signal,
 )
+from harness.workflows.verify.flips import flipped
 from harness.workflows.verify.judge import Arms, StateFacts, compare
 from harness.workflows.verify.machine import machine
 from harness.workflows.verify.states import Comparison, Plan, TreeState
@@ -96,6 +97,7 @@ def _patch(found: Evidence, entry: PatchEntry, index: int) -> PatchResult:
     before, after = found.states[index], found.states[index + 1]
     signals: list[Signal] = []
     compared: list[Comparison] = []
+    kept: dict[str, int] = {}
     for path, reason in found.broken[after.label].items():
         signals.append(
             Signal(name=f"{path} compiles", answer=Answer.WORSE, reason=reason)
@@ -108,11 +110,11 @@ def _patch(found: Evidence, entry: PatchEntry, index: int) -> PatchResult:
         signals.append(signal(probes))
     elif found.probed.failure and not signals and _has_claims(found, entry):
         signals.append(invalid("probes", found.probed.failure))
-    for setup, plan in found.plans.items():
-        for comparison in plan.comparisons:
-            if entry in comparison.patches:
-                compared.append(comparison)
-                signals += _signals(found, comparison, setup)
+    for comparison, arms in comparisons(found):
+        if entry in comparison.patches:
+            compared.append(comparison)
+            signals += compare(arms)
+            kept |= {name: len(pairs) for name, pairs in flipped(arms).items()}
     if not signals:
         signals.append(_unserved(found, entry))
     served, probed = _exercise(found, entry, before, after)
@@ -143,6 +145,7 @@ def _patch(found: Evidence, entry: PatchEntry, index: int) -> PatchResult:
             "serving": sum(len(file.executed) for file in served),
             "probes": sum(len(file.executed) for file in probed),
         },
+        flips=kept,
         scenarios=scenario_results(probes) if probes else (),
         claims=_claims(probes),
     )
@@ -154,21 +157,27 @@ def _broken_before(found: Evidence, index: int) -> str:
     return next(broken, "")
 
 
-def _signals(found: Evidence, comparison: Comparison, setup: str) -> list[Signal]:
-    server = next(s for s in found.profile.servers if s.name == setup)
+def comparisons(found: Evidence) -> list[tuple[Comparison, Arms]]:
+    """Everything that is compared, with both sides' facts."""
+    servers = {setup.name: setup for setup in found.profile.servers}
     nothing = StateFacts()
-    return compare(
-        Arms(
-            comparison.name,
-            server,
-            found.profile.gates,
-            found.quick,
-            found.facts.get((comparison.before.label, setup), nothing),
-            found.facts.get((comparison.after.label, setup), nothing),
-            tuple(c for entry in comparison.patches for c in entry.collectives),
-            found.noise,
+    return [
+        (
+            comparison,
+            Arms(
+                comparison.name,
+                servers[setup],
+                found.profile.gates,
+                found.quick,
+                found.facts.get((comparison.before.label, setup), nothing),
+                found.facts.get((comparison.after.label, setup), nothing),
+                tuple(c for entry in comparison.patches for c in entry.collectives),
+                found.noise,
+            ),
         )
-    )
+        for setup, plan in found.plans.items()
+        for comparison in plan.comparisons
+    ]
 
 
 def _unserved(found: Evidence, entry: PatchEntry) -> Signal:

@@ -9,12 +9,14 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from harness.evidence.pairing import Pair
 from harness.files import write_atomic
 from harness.models.boots import BootFacts
 from harness.models.summary import Summary
 from harness.paths import Project, cache_dir
 from harness.report.markdown import render
 from harness.workflows.verify.claims import Probed, probe_files
+from harness.workflows.verify.flips import as_json
 
 SUMMARY = "summary.json"
 REPORT = "report.md"
@@ -22,13 +24,18 @@ RAW = "raw"
 
 
 def write_results(
-    project: Project, summary: Summary, raw: Mapping[str, BootFacts], probed: Probed
+    project: Project,
+    summary: Summary,
+    raw: Mapping[str, BootFacts],
+    probed: Probed,
+    flips: Mapping[str, tuple[Pair, ...]],
 ) -> Path:
     """Write everything of one run, and switch the whole folder in at the end.
 
     Args:
         raw: Facts of each server start, by the start's label.
         probed: What the probe suite left.
+        flips: Questions right on one side only, by the name of their file.
     """
     home = project.results / summary.tag / summary.profile
     home.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +45,8 @@ def write_results(
         for label, facts in raw.items():
             text = facts.model_dump_json(indent=1) + "\n"
             write_atomic(fresh / RAW / f"{label}.json", portable(text, project))
-        for name, text in probe_files(probed).items():
+        kept = {name: as_json(pairs) for name, pairs in flips.items()}
+        for name, text in (probe_files(probed) | kept).items():
             write_atomic(fresh / RAW / name, portable(text, project))
         summarized = portable(summary.model_dump_json(indent=2) + "\n", project)
         write_atomic(fresh / REPORT, portable(render(summary), project))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import ExitCode, PatchError, UsageError
+from harness.evidence.pairing import Pair
 from harness.measure import model as models
 from harness.measure.questions import Questions, few_shot_prompts, find
 from harness.measure.runner import Client
@@ -27,11 +28,12 @@ from harness.paths import Project
 from harness.processes import sigterm_interrupts
 from harness.runtime.environment import Environment, adopt, ensure
 from harness.series.checkout import Checkout, apply
-from harness.workflows.verify.assemble import Evidence, assemble
+from harness.workflows.verify.assemble import Evidence, assemble, comparisons
 from harness.workflows.verify.boots import Bench, state_overlay
 from harness.workflows.verify.campaign import Campaign
 from harness.workflows.verify.claims import Suite, probe
 from harness.workflows.verify.executor import Executor
+from harness.workflows.verify.flips import flipped
 from harness.workflows.verify.machine import machine
 from harness.workflows.verify.noise import find_noise
 from harness.workflows.verify.results import write_results
@@ -104,35 +106,35 @@ def verify(
         bench = _bench(run)
         campaign = _campaign(run, bench)
         probed = campaign.measure(lambda: probe(_suite(run, bench)))
-    summary = assemble(
-        Evidence(
-            project=project,
-            upstream=upstream,
-            series=series,
-            profile=options.profile,
-            quick=options.quick,
-            git=run.checkout.git,
-            applied=run.checkout.state,
-            states=run.states,
-            plans=campaign.plans,
-            facts=campaign.executor.facts,
-            noise=campaign.noise,
-            broken=run.broken,
-            probed=probed,
-            boots=tuple(campaign.executor.boots),
-            versions={
-                **bench.environment.fingerprint(),
-                "lm-eval": bench.client.version("lm-eval"),
-            },
-            model={"model": options.profile.model.kind, "sha256": bench.model.digest},
-            command=options.command,
-            finished_at=datetime.datetime.now(datetime.UTC).isoformat(
-                timespec="seconds"
-            ),
-            seconds=time.monotonic() - began,
-        )
+    evidence = Evidence(
+        project=project,
+        upstream=upstream,
+        series=series,
+        profile=options.profile,
+        quick=options.quick,
+        git=run.checkout.git,
+        applied=run.checkout.state,
+        states=run.states,
+        plans=campaign.plans,
+        facts=campaign.executor.facts,
+        noise=campaign.noise,
+        broken=run.broken,
+        probed=probed,
+        boots=tuple(campaign.executor.boots),
+        versions={
+            **bench.environment.fingerprint(),
+            "lm-eval": bench.client.version("lm-eval"),
+        },
+        model={"model": options.profile.model.kind, "sha256": bench.model.digest},
+        command=options.command,
+        finished_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        seconds=time.monotonic() - began,
     )
-    write_results(project, summary, campaign.executor.yielded, probed)
+    summary = assemble(evidence)
+    flips: dict[str, tuple[Pair, ...]] = {}
+    for _, arms in comparisons(evidence):
+        flips |= flipped(arms)
+    write_results(project, summary, campaign.executor.yielded, probed, flips)
     return summary, summary.verdict.exit_code
 
 

@@ -97,6 +97,14 @@ def test_a_regression_is_the_patch_s_that_made_it(toy: Toy, servers: Servers) ->
     assert "accuracy mtp/gsm8k" in summary.patches["0001"].judgement.caught_by
     report = (_results(toy) / "report.md").read_text()
     assert "- caught by: accuracy mtp/gsm8k" in report
+    assert "[30](raw/flips-base-0001-mtp-gsm8k.json)" in report
+    kept = json.loads(
+        (_results(toy) / "raw" / "flips-base-0001-mtp-gsm8k.json").read_text()
+    )
+    assert [(q["base"]["raw"], q["patched"]["raw"]) for q in kept] == [
+        ("#### 4", "#### 5")
+    ] * 30
+    assert summary.patches["0002"].flips == {}
     assert "- silent: " in report
 
 
