@@ -111,8 +111,8 @@ test: setup ## all tests, the ones on the real vLLM included
 faults: setup ## faults put into the tree, one at a time: which signal catches each (half an hour)
 	@$(VENV)/bin/python -m pytest -m faults -s $(ARGS)
 
-test-fast: setup ## the unit tests alone, under a minute
-	@$(VENV)/bin/python -m pytest -m "not vllm and not slow" $(ARGS)
+test-fast: setup ## the unit tests alone, under a minute on two free cores
+	@$(VENV)/bin/python -m pytest -n 2 --dist worksteal -m "not vllm and not slow" $(ARGS)
 
 check: setup ## format, lint, types, import directions and workflows of this repository
 	@$(VENV)/bin/ruff format --check . && $(VENV)/bin/ruff check . && $(VENV)/bin/mypy && $(VENV)/bin/lint-imports --no-cache | tail -n 3 && $(VENV)/bin/actionlint

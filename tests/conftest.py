@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.git import Git
 from harness.paths import CACHE_VARIABLE, Project, default_root
 from tests.support.toy import Toy, build
 
@@ -32,7 +33,11 @@ def toy_template(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     root = tmp_path_factory.mktemp("toy")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CACHE_VARIABLE, str(root / "cache"))
-        return build(root)
+        made = build(root)
+    for repository in (made.checkout.resolve(), *(root / "cache").glob("*/*.git")):
+        # One file instead of many: it is copied and removed again for every test.
+        Git(repository).run("repack", "-adq")
+    return made
 
 
 @pytest.fixture

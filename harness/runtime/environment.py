@@ -9,6 +9,7 @@ that path, and counts only once its marker file, written last, is there.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import platform
@@ -233,11 +234,12 @@ def _uv(arguments: list[str], lock: Path, log: Path) -> None:
 
 
 def _first_error(log: Path) -> str:
-    """uv's own first error line, with the cause that it prints below it."""
+    """uv's own first error with the cause that it prints below it, on one line; it
+    breaks long lines, and ends the two with an empty one."""
     lines = [line.lstrip(_UV_DECORATION) for line in processes.tail(log, 60)]
     for number, line in enumerate(lines):
         if line.lower().startswith(("error", "failed", "no solution")):
-            return " ".join(lines[number : number + 2])
+            return " ".join(itertools.takewhile(bool, lines[number:]))
     return " ".join(lines[-2:]) or "no reason given"
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import shutil
@@ -187,6 +188,7 @@ def _key(suite: Suite, plans: Sequence[PatchPlan]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
+@functools.cache
 def program_digest() -> str:
     """A digest of our own code that runs in measured processes."""
     digest = hashlib.sha256()
