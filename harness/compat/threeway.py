@@ -93,8 +93,9 @@ def changes_of(hunks: Iterable[DiffHunk], before: Lines) -> tuple[Change, ...]:
             if tag == " ":
                 if line > start or new:
                     floor = found[-1].end if found else 0
-                    change = Change(start, line, tuple(new))
-                    found.append(_raised(change, before, floor))
+                    change = _trimmed(Change(start, line, tuple(new)), before)
+                    if change.new or change.start < change.end:
+                        found.append(_raised(change, before, floor))
                 line += 1
                 start, new = line, []
             elif tag == "-":
@@ -143,6 +144,20 @@ def search(hunks: Sequence[DiffHunk], theirs: Lines) -> Merge:
             state, line, note = HunkState.CONFLICT, hunk.start, "its lines are not here"
         outcomes.append(Outcome(change, state, line, "", note))
     return Merge(tuple(outcomes), theirs)
+
+
+def _trimmed(change: Change, before: Lines) -> Change:
+    """The same change without lines that it takes out only to put them back.
+
+    git never writes such a patch; in one written by hand they would hide that it is an
+    insertion, which can be read as one somewhere else.
+    """
+    start, end, new = change.start, change.end, change.new
+    while start < end and new and before[end - 1] == new[-1]:
+        end, new = end - 1, new[:-1]
+    while start < end and new and before[start] == new[0]:
+        start, new = start + 1, new[1:]
+    return Change(start, end, new)
 
 
 def _raised(change: Change, before: Lines, floor: int) -> Change:

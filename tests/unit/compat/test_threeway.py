@@ -4,7 +4,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from harness.compat.alignment import split
@@ -45,6 +45,10 @@ def cases(draw: st.DrawFn) -> tuple[tuple[bytes, ...], tuple[Change, ...]]:
 
 
 @settings(max_examples=400, deadline=None)
+@example(
+    # An insertion written as a replacement, in line with the same line above it.
+    ((b"}\n", b"a\n", b"a\n"), (Change(1, 3, (b"}\n", b"a\n", b"a\n")),))
+)
 @given(cases())
 def test_a_patch_that_is_there_is_never_said_to_apply(
     case: tuple[tuple[bytes, ...], tuple[Change, ...]],
@@ -58,6 +62,14 @@ def test_a_patch_that_is_there_is_never_said_to_apply(
     theirs = (b"FIRST\n", *after[1:])
     found = merge("x.txt", before, _hunked(before, shifted), theirs)
     assert not {o.state for o in found.outcomes} <= {HunkState.APPLIES}
+
+
+def test_a_line_put_back_as_it_was_is_no_change() -> None:
+    before = (b"a\n", b"b\n", b"c\n")
+    assert _hunked(before, [Change(1, 2, (b"b\n",))]) == ()
+    assert _hunked(before, [Change(1, 2, (b"b\n", b"x\n"))]) == (
+        Change(2, 2, (b"x\n",)),
+    )
 
 
 @given(cases())
