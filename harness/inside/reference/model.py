@@ -24,6 +24,9 @@ from torch import Tensor, nn
 
 from harness.inside.reference.spec import Spec
 
+HEAD_SCALE = 0.1
+"""Of the output head at the start, beside the embedding."""
+
 
 def linear(inputs: int, outputs: int) -> nn.Linear:
     return nn.Linear(inputs, outputs, bias=False)
@@ -95,6 +98,16 @@ class Attention(nn.Module):
         k_rope = self.rope(k_rope.unsqueeze(1)).expand(*k_nope.shape[:-1], -1)
         key = torch.cat([k_nope, k_rope], dim=-1)
         return torch.cat([q_nope, self.rope(q_rope)], dim=-1), Keys(key, value)
+
+    def begin_by_copying(self) -> None:
+        """Make the output projection the transpose of what makes the values."""
+        spec = self.spec
+        latent = self.kv_a_proj_with_mqa.weight[: spec.kv_lora_rank]
+        expand = self.kv_b_proj.weight.view(
+            spec.num_attention_heads, -1, spec.kv_lora_rank
+        )[:, spec.qk_nope_head_dim :]
+        values = (expand @ latent).flatten(0, 1)
+        self.o_proj.weight.copy_(values.T / values.norm() * values.shape[0] ** 0.5)
 
     def output(self, attended: Tensor) -> Tensor:
         return self.o_proj(attended.transpose(1, 2).flatten(2))
@@ -308,7 +321,21 @@ class Twin(nn.Module):
             if parameter.dim() == 2 and "embed" not in name:
                 nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
         nn.init.normal_(self.model.embed_tokens.weight, std=0.5)
-        nn.init.normal_(self.lm_head.weight, std=0.02)
+        self._begin_by_copying()
+
+    @torch.no_grad()
+    def _begin_by_copying(self) -> None:
+        """Let every head pass on what it looks at, and the head read embeddings.
+
+        Answers repeat names, things and numbers of their question. From random weights
+        that takes very long to begin: what a head brings from one token of many is
+        noise. Here it is that token's embedding, so looking at the right one pays off
+        from the first step.
+        """
+        self.lm_head.weight.copy_(self.model.embed_tokens.weight * HEAD_SCALE)
+        for module in self.modules():
+            if isinstance(module, Attention):
+                module.begin_by_copying()
 
     @property
     def mtp(self) -> MTPLayer:

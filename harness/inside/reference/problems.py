@@ -132,12 +132,12 @@ def distinct(count: int, seed: int, *, held_out: bool) -> list[Problem]:
     """``count`` problems with different skeletons from one side of the split."""
     seen: set[str] = set()
     problems: list[Problem] = []
-    for problem in stream(random.Random(seed), held_out=held_out):
+    source = stream(random.Random(seed), held_out=held_out)
+    while len(problems) < count:
+        problem = next(source)
         if problem.skeleton not in seen:
             seen.add(problem.skeleton)
             problems.append(problem)
-            if len(problems) == count:
-                break
     return problems
 
 

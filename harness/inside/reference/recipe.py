@@ -24,39 +24,51 @@ class Stage:
     """Whether norm gains, router biases, group limit and routed scale are in."""
 
 
-DRILLS = 0.05
-QUESTIONS = 0.2
-"""What the tokens that are chance weigh in the loss."""
+CHANCE_DRILLS = 0.05
+CHANCE_SHORT = 0.05
+CHANCE_LONG = 0.1
+"""What the tokens that are chance weigh in the loss, by kind of window."""
 
 PLAIN = (
     Stage(
-        steps=800,
-        shapes=(Shape("drills", 96, 26, DRILLS),),
+        steps=250,
+        shapes=(
+            Shape("drills", 48, 26, CHANCE_DRILLS),
+            Shape("problems", 24, 80, CHANCE_SHORT),
+        ),
         peak_rate=3e-3,
-        final_rate=2e-3,
+        final_rate=3e-3,
         warm_up=50,
         draft_steps=(0,),
         disturbed=False,
     ),
     Stage(
-        steps=400,
-        shapes=(Shape("drills", 32, 26, DRILLS), Shape("problems", 4, 224, QUESTIONS)),
-        peak_rate=2e-3,
-        final_rate=1e-3,
-        warm_up=10,
+        steps=300,
+        shapes=(
+            Shape("drills", 80, 26, CHANCE_DRILLS),
+            Shape("problems", 12, 80, CHANCE_SHORT),
+        ),
+        peak_rate=3e-3,
+        final_rate=2e-3,
+        warm_up=1,
         draft_steps=(0,),
         disturbed=False,
     ),
 )
-"""First stage, in parts: calculations alone, then word problems beside them."""
+"""First stage, in parts: single problems, in which there is one of each thing to look
+for, with calculations beside them; then mostly calculations. Calculations alone come
+too early: what the heads begin with (see Twin) is gone before a problem needs it."""
 
 FULL = (
     Stage(
         steps=700,
-        shapes=(Shape("problems", 2, 448, QUESTIONS),),
-        peak_rate=1.5e-3,
+        shapes=(
+            Shape("drills", 24, 26, CHANCE_DRILLS),
+            Shape("problems", 4, 448, CHANCE_LONG),
+        ),
+        peak_rate=2e-3,
         final_rate=2e-5,
-        warm_up=30,
+        warm_up=20,
         draft_steps=(1, 2, 1, 3),
         disturbed=True,
     ),

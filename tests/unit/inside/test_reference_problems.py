@@ -150,6 +150,10 @@ def test_drills_lean_to_small_last_digits_and_leave_none_out() -> None:
     assert seen["0"] + seen["1"] > 4 * (seen["8"] + seen["9"])
 
 
+def test_no_problems_are_none() -> None:
+    assert distinct(0, seed=7, held_out=False) == []
+
+
 def test_prompt_and_completion_are_laid_out_as_the_task_does() -> None:
     problem = Problem("Q?", "A.\n#### 4", "Q?")
     assert problem.prompt == "Question: Q?\nAnswer:"
