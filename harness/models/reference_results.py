@@ -55,9 +55,13 @@ class Agreement(Model):
     servers: tuple[str, str]
     answers: PositiveInt
     same: NonNegativeInt
-    """Answers with the same text and the same number of tokens."""
+    """Answers with the same text."""
+    longer: NonNegativeInt
+    """Of these, answers that one server reported more tokens for: several drafts were
+    accepted at once, past the string that ends the answer."""
     largest_logprob_difference: float
-    """Over the tokens of the answers that are the same."""
+    """Token by token, over the tokens that both servers reported for the answers with
+    the same text."""
 
 
 class ReferenceResults(Model):

@@ -84,7 +84,9 @@ def _acceptance(name: str, found: Acceptance) -> str:
 def _agreement(found: Agreement) -> str:
     one, other = found.servers
     return (
-        f"- {one} and {other}: {found.same} of {found.answers} answers are the same "
-        "token for token; their log-probabilities differ by at most "
-        f"{found.largest_logprob_difference:.1e}."
+        f"- {one} and {other}: {found.same} of {found.answers} answers are the same; "
+        "the log-probabilities of their tokens differ by at most "
+        f"{found.largest_logprob_difference:.1e}. In {found.longer} of them one server "
+        "reported more tokens, past the string that ends the answer: drafts are "
+        "accepted several at once."
     )

@@ -108,20 +108,17 @@ def agreement(
             "were asked different questions", where=" and ".join(names)
         )
     pairs = list(zip(one.answers, other.answers, strict=True))
-    same = [
-        (a, b)
-        for a, b in pairs
-        if (a.raw, a.completion_tokens) == (b.raw, b.completion_tokens)
-    ]
+    same = [(a, b) for a, b in pairs if a.raw == b.raw]
     differences = (
         abs(x - y)
         for a, b in same
-        for x, y in zip(a.token_logprobs, b.token_logprobs, strict=True)
+        for x, y in zip(a.token_logprobs, b.token_logprobs, strict=False)
     )
     return Agreement(
         servers=names,
         answers=len(pairs),
         same=len(same),
+        longer=sum(a.completion_tokens != b.completion_tokens for a, b in same),
         largest_logprob_difference=max(differences, default=0.0),
     )
 

@@ -10,6 +10,8 @@ import pytest
 
 from harness.errors import InfrastructureError, UsageError
 from harness.files import sha256_file
+from harness.models.base import load
+from harness.models.profile import LocalModel, Profile
 from harness.models.reference import MANIFEST, listed, read_checked
 from harness.paths import Project
 from harness.runtime.environment import Environment
@@ -62,6 +64,39 @@ def test_a_file_that_is_not_listed_is_refused(tmp_path: Path) -> None:
     (folder / "model/extra.json").write_text("{}")
     with pytest.raises(UsageError, match=r"extra\.json: is not listed"):
         read_checked(folder)
+
+
+def test_the_committed_model_is_whole(project: Project) -> None:
+    manifest = read_checked(reference_model.committed(project))
+    weights = reference_model.committed(project) / "model/model.safetensors"
+    assert weights.stat().st_size < 6e6
+    assert len(manifest.files) >= 8
+
+
+def test_the_committed_problems_are_those_of_the_generator(
+    project: Project, tmp_path: Path
+) -> None:
+    reference_model.write_problems(tmp_path)
+    folder = reference_model.committed(project) / "problems"
+    for name in ("train.jsonl", "test.jsonl"):
+        assert (folder / name).read_text() == (tmp_path / name).read_text()
+
+
+def test_profiles_end_an_answer_at_the_token_that_ends_it(project: Project) -> None:
+    folder = reference_model.committed(project)
+    ends = (read_checked(folder).answer_end,)
+    served = f"{folder.relative_to(project.root).as_posix()}/model"
+    stops = [
+        cell.stop_token_ids
+        for file in sorted((project.configs / "profiles").glob("*.yaml"))
+        for profile in [load(file, Profile)]
+        if isinstance(profile.model, LocalModel) and profile.model.path == served
+        for setup in profile.servers
+        for cell in setup.acceptance
+        if cell.stop_token_ids
+    ]
+    assert stops
+    assert set(stops) == {ends}
 
 
 def test_no_test_problem_is_among_the_examples(tmp_path: Path) -> None:
