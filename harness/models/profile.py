@@ -50,13 +50,6 @@ class Device(StrEnum):
     XPU = "xpu"
 
 
-class SeededModel(Model):
-    """The tiny model of harness/inside/tiny_model.py, built on the spot."""
-
-    kind: Literal["seeded"]
-    seed: Annotated[int, Field(ge=0)]
-
-
 class LocalModel(Model):
     """A model in a folder of this repository."""
 
@@ -89,9 +82,7 @@ class HubModel(Model):
     tokenizer than the server's a benchmark's prompts have other lengths."""
 
 
-ModelSource = Annotated[
-    SeededModel | LocalModel | HubModel, Field(discriminator="kind")
-]
+ModelSource = Annotated[LocalModel | HubModel, Field(discriminator="kind")]
 
 
 class Speculation(Model):

@@ -159,7 +159,7 @@ def _bench(subject: Subject, say: Say) -> Bench:
         quick=subject.quick,
         environment=subject.environment,
         client=Client(ensure(project, "lm-eval", progress=say)),
-        model=models.ensure(project, profile.model, subject.environment),
+        model=models.ensure(project, profile.model),
         questions=questions,
         prompts=prompts,
         folder=project.build / "runs" / profile.name,

@@ -3,18 +3,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from harness import processes
 from harness.models.base import load
 from harness.models.pin import Upstream
 from harness.paths import Project, default_root
 from harness.runtime import environment
 from harness.runtime.environment import Environment
 from harness.runtime.server import ServerSpec
-from harness.runtime.variables import child_environment
 from harness.upstream.source import SDIST, SourceRepository, obtain
 
 
@@ -35,27 +31,11 @@ def vllm_environment() -> Environment:
 
 
 @pytest.fixture(scope="session")
-def tiny_model(
-    vllm_environment: Environment, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """A tiny DeepSeek V3 model with one MTP layer and random weights."""
-    folder = tmp_path_factory.mktemp("tiny-model")
-    command = ["-m", "harness.inside.tiny_model", "--out", str(folder)]
-    processes.run(
-        [str(vllm_environment.python), *command],
-        log=folder.with_suffix(".log"),
-        timeout=300,
-        env={**child_environment(), "PYTHONPATH": str(default_root())},
-    ).check("tiny model")
-    return folder
-
-
-@pytest.fixture(scope="session")
-def tiny_spec(tiny_model: Path) -> ServerSpec:
-    """The tiny model with speculative decoding through its MTP layer."""
+def reference_spec() -> ServerSpec:
+    """The reference model with speculative decoding through its MTP layer."""
     return ServerSpec(
-        model=tiny_model,
-        served_name="tiny",
+        model=default_root() / "configs" / "reference-model" / "model",
+        served_name="reference",
         arguments=(
             "--enforce-eager",
             "--dtype=float32",

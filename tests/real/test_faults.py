@@ -46,7 +46,7 @@ class Fault:
     quick: bool = True
 
 
-RIGHT = ("accuracy mtp/problems", "accuracy mtp/problems: log-probabilities")
+RIGHT = ("accuracy mtp/problems", "accuracy mtp/exact: log-probabilities")
 DRAFTS = ("acceptance mtp/answers length", "acceptance mtp/free-text length")
 
 FAULTS = {

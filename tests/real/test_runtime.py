@@ -69,9 +69,9 @@ def has_engine(pid: int) -> bool:
 
 
 def test_the_pristine_tree_is_served_and_proven(
-    overlay: Overlay, tiny_spec: ServerSpec, upstream: Upstream, tmp_path: Path
+    overlay: Overlay, reference_spec: ServerSpec, upstream: Upstream, tmp_path: Path
 ) -> None:
-    with serve(overlay, tiny_spec, tmp_path / "out") as server:
+    with serve(overlay, reference_spec, tmp_path / "out") as server:
         proof = server.prove(upstream.targets, executed=[MTP, SPECULATIVE])
         ours = set(below(os.getpid()))
         assert {p.pid for p in proof.processes} <= ours
@@ -91,7 +91,7 @@ def test_the_pristine_tree_is_served_and_proven(
 
 
 def test_a_syntax_error_in_the_tree_is_named_by_file_and_line(
-    overlay: Overlay, tiny_spec: ServerSpec, tmp_path: Path
+    overlay: Overlay, reference_spec: ServerSpec, tmp_path: Path
 ) -> None:
     target = overlay.tree / MTP
     lines = target.read_text().splitlines()
@@ -99,7 +99,7 @@ def test_a_syntax_error_in_the_tree_is_named_by_file_and_line(
     target.write_text("\n".join(lines))
     with (
         pytest.raises(ServerError) as caught,
-        serve(overlay, tiny_spec, tmp_path / "out"),
+        serve(overlay, reference_spec, tmp_path / "out"),
     ):
         pytest.fail("taken for ready")
     found = caught.value.diagnosis
@@ -117,9 +117,9 @@ with serve(overlay, spec, Path(sys.argv[1]).parent / "out"):
 
 
 def test_a_killed_harness_leaves_no_engine(
-    overlay: Overlay, tiny_spec: ServerSpec, tmp_path: Path
+    overlay: Overlay, reference_spec: ServerSpec, tmp_path: Path
 ) -> None:
-    (tmp_path / "request").write_bytes(pickle.dumps((overlay, tiny_spec)))
+    (tmp_path / "request").write_bytes(pickle.dumps((overlay, reference_spec)))
     command = [sys.executable, "-c", HARNESS, str(tmp_path / "request")]
     with subprocess.Popen(command) as harness:
         try:

@@ -61,7 +61,7 @@ PROFILE = Profile.model_validate(
         "device": "cpu",
         "environment": "none",
         "runs_here": "anywhere",
-        "model": {"kind": "seeded", "seed": 1},
+        "model": {"kind": "local", "path": "m"},
         "served_name": "toy",
         "deadlines": {
             "start": 1,

@@ -282,7 +282,8 @@ def _limits(found: Evidence) -> tuple[str, ...]:
     if found.quick:
         lines.append(
             "QUICK: one server start for each state, few questions, and the patches "
-            "that are executed are judged together."
+            "that are executed are judged together. Speed is not judged: it is one "
+            "pair of starts, timed beside other measurements where jobs allow that."
         )
     return tuple(lines)
 

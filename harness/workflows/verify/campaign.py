@@ -2,7 +2,8 @@
 """All measurements of one run, in the order that costs least.
 
 What does not depend on the clock (probes, answers, traced starts) runs side by side,
-as much as the profile allows. What is timed runs alone.
+as much as the profile allows. What is timed runs alone, but for the one pair of a quick
+run, which judges nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from harness.models.boots import BootFacts
 from harness.models.noise import Noise
 from harness.models.profile import Profile, ServerSetup
 from harness.models.series import Series
+from harness.workflows.verify.boots import Start
 from harness.workflows.verify.claims import Probed
 from harness.workflows.verify.executor import Executor
 from harness.workflows.verify.judge import Arms, again_name, suspects
@@ -71,19 +73,27 @@ class Campaign:
         return probed
 
     def _quick(self, probe: Callable[[], Probed]) -> Probed:
-        """Each state's one start is timed, so it runs alone; the rest comes after."""
+        """One start for each state: its timing is one pair, and judges nothing."""
         base, last = self.states[0], self.states[-1]
         peers = (base.content, last.content)
-        for setup in self.profile.servers:
-            first = quick_start(base, setup, seed=SEED, peers=peers)
-            chosen = self._planned(setup, self.executor.run(first))
-            for state in chosen.served[1:]:
-                self.executor.run(quick_start(state, setup, seed=SEED, peers=peers))
+
+        def start(state: TreeState, setup: ServerSetup) -> Start:
+            return quick_start(state, setup, seed=SEED, peers=peers)
+
         with Jobs(self.profile.jobs) as jobs:
-            probing = jobs.submit(probe)
+            ahead = [last] if self.profile.jobs > 1 and last is not base else []
             for setup in self.profile.servers:
+                first = jobs.submit(self.executor.run, start(base, setup))
+                # Side by side, the whole series is served before it is known whether
+                # a server imports any of it: it nearly always does.
+                for state in ahead:
+                    jobs.submit(self.executor.run, start(state, setup))
+                chosen = self._planned(setup, first.result())
+                for state in chosen.served[1:]:
+                    if state not in ahead:
+                        jobs.submit(self.executor.run, start(state, setup))
                 self._trace(jobs, setup)
-            return probing.result()
+            return jobs.submit(probe).result()
 
     def _untimed(self, probe: Callable[[], Probed]) -> Probed:
         base = self.states[0]

@@ -164,7 +164,7 @@ def _bench(run: _Run) -> Bench:
     options, profile = run.options, run.options.profile
     environment = _environment(run)
     client = Client(ensure(run.project, "lm-eval", progress=run.say))
-    model = models.ensure(run.project, _model(options), environment)
+    model = models.ensure(run.project, _model(options))
     questions: dict[str, Questions] = {}
     prompts: dict[tuple[str, str], tuple[str, ...]] = {}
     for setup in profile.servers:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -343,7 +344,7 @@ def test_the_commit_of_a_hub_model_comes_from_the_command_line(
     asked = []
     ready = SimpleNamespace(digest="d", location="m", tokenizer=Path("m"))
 
-    def ensure(project: object, source: ModelSource, environment: object) -> object:
+    def ensure(project: object, source: ModelSource) -> object:
         asked.append(source)
         return ready
 
@@ -354,3 +355,26 @@ def test_the_commit_of_a_hub_model_comes_from_the_command_line(
         _verify(toy, _on_a_gpu(), quick=True, revision="main")
     with pytest.raises(UsageError, match="the profile's model is not on the hub"):
         _verify(toy, quick=True, revision="1" * 40)
+
+
+def test_side_by_side_a_quick_run_serves_both_ends_at_once(
+    toy: Toy, servers: Servers
+) -> None:
+    side_by_side = PROFILE.model_copy(update={"jobs": 2})
+    both = threading.Barrier(2, timeout=30)
+
+    def meet(start: Start) -> None:
+        if "answers" in start.label:
+            both.wait()
+
+    servers.before = meet
+    summary, _ = _verify(toy, side_by_side, quick=True)
+    assert sorted(servers.made) == [
+        "0002-mtp-answers+timing-quick-1",
+        "0002-mtp-coverage",
+        "base-mtp-answers+timing-quick-1",
+    ]
+    servers.before = lambda start: None
+    one_by_one, _ = _verify(toy, quick=True, force=True)
+    assert summary.patches == one_by_one.patches
+    assert [b.state for b in summary.boots] == [b.state for b in one_by_one.boots]
