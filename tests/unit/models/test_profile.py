@@ -13,6 +13,7 @@ from harness.errors import UsageError
 from harness.models.base import load, validate
 from harness.models.claims import FigureStatus, PatchClaims
 from harness.models.profile import Device, LocalModel, Profile, ServerSetup
+from harness.models.reference import ReferenceManifest
 from harness.models.series import Series
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -50,6 +51,21 @@ def test_every_profile_is_named_as_its_file_and_covers_the_series() -> None:
         profile = load(path, Profile)
         assert profile.name == path.stem
         assert set(profile.coverage) == numbers
+
+
+def test_answers_end_at_the_token_that_ends_the_reference_model_s() -> None:
+    folder = ROOT / "configs" / "reference-model"
+    manifest = load(folder / "manifest.json", ReferenceManifest)
+    cells = [
+        cell
+        for name in ("cpu", "cpu-sp")
+        for server in load(
+            ROOT / "configs" / "profiles" / f"{name}.yaml", Profile
+        ).servers
+        for cell in server.acceptance
+    ]
+    ends = {cell.stop_token_ids for cell in cells if cell.name == "answers"}
+    assert ends == {(manifest.answer_end,)}
 
 
 def gpu_profiles() -> list[Profile]:
