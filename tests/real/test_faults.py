@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.vllm, pytest.mark.faults, pytest.mark.timeout(3600)]
 MTP = "vllm/model_executor/models/deepseek_mtp.py"
 TARGET = "vllm/model_executor/models/deepseek_v2.py"
 PATCH = "0005"
+CLAIMS = "claims"
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     shutil.copytree(here.configs, copy.configs)
     shutil.copytree(here.patches, copy.patches)
     shutil.copytree(here.results, copy.results)
+    # Without claims the probes stay out: here the served signals are on trial.
+    shutil.rmtree(copy.patches / CLAIMS)
     return copy
 
 
@@ -105,6 +108,7 @@ def _put_in(project: Project, fault: Fault) -> None:
     """The series with the fault in its last patch, applied and written."""
     shutil.rmtree(project.patches)
     shutil.copytree(Project(default_root()).patches, project.patches)
+    shutil.rmtree(project.patches / CLAIMS)
     assert _run(project, "apply", "--source", "sdist") == ExitCode.PASS
     file = project.checkout.resolve() / fault.file
     text = file.read_text()
