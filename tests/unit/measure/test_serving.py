@@ -120,3 +120,15 @@ def test_nothing_that_matters_is_left_to_a_default(
     assert pairs["--num-warmups"] == "0"
     assert pairs["--max-concurrency"] == "2"
     assert {"--ignore-eos", "--save-detailed", "--save-result"} <= set(arguments)
+
+
+def test_the_benchmark_has_the_tokenizer_of_the_server(tmp_path: Path) -> None:
+    plain = Endpoint(base_url="http://x", api_key="k", model="m", tokenizer=Path("a/b"))
+    moded = plain.model_copy(update={"tokenizer_mode": "slow"})
+
+    def words(endpoint: Endpoint) -> list[str]:
+        return serving.client_arguments(endpoint, CELL, tmp_path, prompts=4, seed=1)
+
+    assert "--tokenizer-mode" not in words(plain)
+    place = words(moded).index("--tokenizer-mode")
+    assert words(moded)[place - 1 : place + 2] == ["a/b", "--tokenizer-mode", "slow"]
