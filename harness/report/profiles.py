@@ -56,6 +56,12 @@ def table(profiles: Iterable[Profile], results: Path, tag: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def has_table(project: Project) -> bool:
+    """Whether README has a place for the table."""
+    readme = project.root / "README.md"
+    return readme.is_file() and BEGIN in readme.read_text(encoding="utf-8")
+
+
 def shown(readme: Path) -> str:
     """What README has between the markers.
 

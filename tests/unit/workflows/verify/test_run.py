@@ -19,6 +19,7 @@ from harness.models.base import load
 from harness.models.profile import HubModel, ModelSource, Profile
 from harness.models.signal import Verdict
 from harness.models.summary import Summary
+from harness.report.profiles import BEGIN, END
 from harness.workflows.verify import run as workflow
 from harness.workflows.verify.boots import Start
 from harness.workflows.verify.claims import Probed, Suite
@@ -378,3 +379,15 @@ def test_side_by_side_a_quick_run_serves_both_ends_at_once(
     one_by_one, _ = _verify(toy, quick=True, force=True)
     assert summary.patches == one_by_one.patches
     assert [b.state for b in summary.boots] == [b.state for b in one_by_one.boots]
+
+
+def test_the_table_of_profiles_tells_of_the_new_result(
+    toy: Toy, servers: Servers
+) -> None:
+    folder = toy.project.configs / "profiles"
+    folder.mkdir()
+    (folder / "toy.yaml").write_text(PROFILE.model_dump_json())
+    readme = toy.project.root / "README.md"
+    readme.write_text(f"head\n{BEGIN}\n{END}\n")
+    _verify(toy, quick=True)
+    assert f"| [report](results/{TAG}/toy/report.md) |" in readme.read_text()
