@@ -13,7 +13,6 @@ from rich.console import Console
 from harness.commands._common import say
 from harness.compat.gittrees import GitReleases
 from harness.compat.matrix import Request, judge_matrix
-from harness.compat.readme import show
 from harness.compat.render import details, markdown, terminal_table
 from harness.compat.trees import Releases
 from harness.compat.wheels import IndexReleases
@@ -23,8 +22,11 @@ from harness.models.base import load
 from harness.models.compat import Compatibility
 from harness.models.pin import Upstream
 from harness.paths import Project
+from harness.readme import show
 
 SUMMARY = "a verdict per patch for every upstream release"
+PART = "compat"
+"""Name of the table's place in README."""
 SINCE = "v0.20.2"
 """Older releases have no DeepSeek V4 at all."""
 
@@ -109,7 +111,7 @@ def _store(
     )
     write_atomic(folder / "compat.md", text)
     if folder == project.results:
-        show(project.root / "README.md", text)
+        show(project.root / "README.md", PART, text)
 
 
 def _print(result: Compatibility, with_details: bool) -> None:

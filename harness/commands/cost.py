@@ -8,7 +8,7 @@ import argparse
 from harness.commands._common import add_source, clocked, context, emit, say
 from harness.commands.verify import DEFAULT_PROFILE, load_profile
 from harness.errors import ExitCode, UsageError
-from harness.report.cost import render, summary_line
+from harness.report.cost import summary_line
 from harness.workflows.cost import measure_cost, write_cost
 from harness.workflows.verify.run import Options, prepared
 
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         words = " ".join(f"--patch {number}" for number in chosen)
         command += f' ARGS="{words}"'
     cost = measure_cost(executor, states, patches=chosen, command=command, say=progress)
-    written = write_cost(here.project, cost, render(cost))
+    written = write_cost(here.project, cost)
     lines = [
         *(f"{run.name:10} {run.seconds:7.0f} s  {run.command}" for run in cost.runs),
         summary_line(cost),

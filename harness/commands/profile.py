@@ -10,7 +10,8 @@ from harness.errors import ExitCode, UsageError
 from harness.measure.runner import Client
 from harness.models.base import load
 from harness.models.profile import Profile
-from harness.report.profiles import load_profiles, show_in_readme
+from harness.readme import markers
+from harness.report.profiles import PART, load_profiles, show_in_readme
 from harness.runtime.environment import ensure
 from harness.runtime.overlay import Overlay, prepare
 from harness.series.checkout import read_state
@@ -40,8 +41,11 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     if arguments.action == TABLE:
         if arguments.names:
             raise UsageError("the table holds all profiles", where="NAME")
-        shown = show_in_readme(here.project, here.upstream.tag)
-        emit(arguments, {"profiles": shown}, [f"README.md: {shown} profiles"])
+        if not show_in_readme(here.project, here.upstream.tag):
+            begin, end = markers(PART)
+            raise UsageError(f"needs {begin} before {end}", where="README.md")
+        count = len(load_profiles(here.project))
+        emit(arguments, {"profiles": count}, [f"README.md: {count} profiles"])
         return ExitCode.PASS
     profiles = _chosen(here, arguments.names)
     runner = _pinned_tree(here, arguments.source)

@@ -42,6 +42,31 @@ def render(cost: Cost) -> str:
     )
 
 
+def readme_part(cost: Cost) -> str:
+    """README's table of what a run costs."""
+    rows = [
+        (
+            _WHAT.get(run.name, run.name),
+            f"{run.seconds:.0f} s",
+            f"`{make(run.command)}`",
+        )
+        for run in cost.runs
+    ]
+    return (
+        table(("what", "time", "command"), rows)
+        + f"\n{summary_line(cost)} [How it was measured](results/cost.md): "
+        f"`{cost.command}`, on {cost.machine.processor}, {cost.machine.cores} cores.\n"
+    )
+
+
+def make(command: str) -> str:
+    """A command of verify as one types it."""
+    words = command.split()
+    settings = [f"PROFILE={words[words.index('--profile') + 1]}"]
+    settings += ["FORCE=1"] * ("--force" in words) + ["QUICK=1"] * ("--quick" in words)
+    return " ".join(["make verify", *settings])
+
+
 def summary_line(cost: Cost) -> str:
     """The comparison in one sentence."""
     scaled = (

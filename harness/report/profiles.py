@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.files import write_atomic
 from harness.models.base import load
 from harness.models.profile import Profile
 from harness.paths import Project
+from harness.readme import show
 
-BEGIN = "<!-- profiles:begin -->"
-END = "<!-- profiles:end -->"
+PART = "profiles"
+"""Name of the table's place in README."""
 NOT_RUN = "not run"
 
 
@@ -56,36 +56,11 @@ def table(profiles: Iterable[Profile], results: Path, tag: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def has_table(project: Project) -> bool:
-    """Whether README has a place for the table."""
-    readme = project.root / "README.md"
-    return readme.is_file() and BEGIN in readme.read_text(encoding="utf-8")
-
-
-def shown(readme: Path) -> str:
-    """What README has between the markers.
+def show_in_readme(project: Project, tag: str) -> bool:
+    """Write the table anew; whether README has a place for it.
 
     Raises:
-        UsageError: A marker is missing.
+        UsageError: A marker stands alone, or a profile is malformed.
     """
-    return _parts(readme)[1]
-
-
-def show_in_readme(project: Project, tag: str) -> int:
-    """Write the table anew; how many profiles it holds."""
-    readme = project.root / "README.md"
-    profiles = load_profiles(project)
-    head, old, tail = _parts(readme)
-    new = table(profiles, project.results, tag)
-    if new != old:
-        write_atomic(readme, f"{head}{BEGIN}\n{new}{END}{tail}")
-    return len(profiles)
-
-
-def _parts(readme: Path) -> tuple[str, str, str]:
-    content = readme.read_text(encoding="utf-8")
-    head, begin, rest = content.partition(f"{BEGIN}\n")
-    body, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise UsageError(f"needs {BEGIN} before {END}", where=str(readme))
-    return head, body, tail
+    text = table(load_profiles(project), project.results, tag)
+    return show(project.root / "README.md", PART, text)

@@ -28,6 +28,8 @@ from harness.models.profile import ServerSetup
 from harness.models.series import Number
 from harness.models.summary import Summary
 from harness.paths import Project
+from harness.readme import show
+from harness.report.cost import readme_part, render
 from harness.workflows.verify.boots import Start, run_start
 from harness.workflows.verify.campaign import SEED
 from harness.workflows.verify.executor import Executor
@@ -41,6 +43,9 @@ RUNS = (
     ("quick", ("--force", "--quick")),
 )
 """Runs of verify by name: all is measured anew, nothing is, and the quick one."""
+
+PART = "cost"
+"""Name of its place in README."""
 
 _FINE = (ExitCode.PASS, ExitCode.REGRESSED, ExitCode.INCONCLUSIVE)
 
@@ -149,9 +154,14 @@ def _plain(setup: ServerSetup) -> ServerSetup:
     return setup.model_copy(update={"acceptance": (), "accuracy": cells})
 
 
-def write_cost(project: Project, cost: Cost, page: str) -> Path:
-    """Write ``results/cost.json`` and ``results/cost.md``; the page's path."""
+def write_cost(project: Project, cost: Cost) -> Path:
+    """Write ``results/cost.json``, ``results/cost.md`` and README's part of it.
+
+    Returns:
+        The page's path.
+    """
     text = json.dumps(cost.model_dump(mode="json"), indent=1) + "\n"
     write_atomic(project.results / "cost.json", text)
-    write_atomic(project.results / "cost.md", page)
+    write_atomic(project.results / "cost.md", render(cost))
+    show(project.root / "README.md", PART, readme_part(cost))
     return project.results / "cost.md"

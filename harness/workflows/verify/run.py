@@ -26,7 +26,7 @@ from harness.models.series import Series
 from harness.models.summary import Summary
 from harness.paths import Project
 from harness.processes import sigterm_interrupts
-from harness.report.profiles import has_table, show_in_readme
+from harness.report.profiles import show_in_readme
 from harness.runtime.environment import Environment, adopt, ensure
 from harness.series.checkout import Checkout, apply
 from harness.workflows.verify.assemble import Evidence, assemble, comparisons
@@ -136,7 +136,7 @@ def verify(
     for _, arms in comparisons(evidence):
         flips |= flipped(arms)
     write_results(project, summary, campaign.executor.yielded, probed, flips)
-    if not project.release and has_table(project):
+    if not project.release:
         show_in_readme(project, summary.tag)
     return summary, summary.verdict.exit_code
 

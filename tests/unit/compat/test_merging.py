@@ -9,7 +9,6 @@ import pytest
 
 from harness import cli
 from harness.compat.merging import merge, news, read_results
-from harness.compat.readme import BEGIN, END, show, shown
 from harness.errors import ExitCode, UsageError
 from harness.models.compat import Cell, Compatibility, PatchInfo, Release, Verdict
 from harness.paths import default_root
@@ -132,20 +131,3 @@ def toy_root(tmp_path: Path) -> Path:
     shutil.copytree(default_root() / "configs", root / "configs")
     shutil.copytree(default_root() / "patches", root / "patches")
     return root
-
-
-def test_readme_section_is_replaced_and_read(tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    assert show(readme, "| new |\n")
-    assert readme.read_text() == f"before\n{BEGIN}\n| new |\n{END}\nafter\n"
-    assert shown(readme) == "| new |\n"
-
-
-def test_readme_without_its_second_marker_is_refused(tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{BEGIN}\n")
-    with pytest.raises(UsageError, match="needs"):
-        show(readme, "x")
-    readme.write_text("no markers\n")
-    assert not show(readme, "x")

@@ -8,7 +8,6 @@ import pytest
 from harness.compat.base import resolve
 from harness.compat.carried import CarriedPatch, read_series
 from harness.compat.matrix import Request, judge_matrix
-from harness.compat.readme import shown
 from harness.compat.render import markdown
 from harness.compat.rules import look
 from harness.compat.trees import PlainTree
@@ -17,6 +16,7 @@ from harness.models.base import load
 from harness.models.compat import Compatibility
 from harness.models.pin import Upstream
 from harness.paths import Project, default_root
+from harness.readme import shown
 
 pytestmark = pytest.mark.network
 
@@ -242,5 +242,5 @@ def test_results_and_readme_show_the_same_table() -> None:
     page = (PROJECT.results / "compat.md").read_text(encoding="utf-8")
     assert page == markdown(stored)
     readme = PROJECT.root / "README.md"
-    if readme.exists() and (text := shown(readme)) is not None:
+    if readme.exists() and (text := shown(readme, "compat")) is not None:
         assert text == page

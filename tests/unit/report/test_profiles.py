@@ -10,22 +10,24 @@ from harness.errors import UsageError
 from harness.models.base import load
 from harness.models.pin import Upstream
 from harness.paths import Project, default_root
+from harness.readme import markers, shown
 from harness.report.profiles import (
-    BEGIN,
-    END,
+    PART,
     load_profiles,
     show_in_readme,
-    shown,
     table,
 )
 
 PROJECT = Project(default_root())
+BEGIN, END = markers(PART)
 
 
 def test_readme_lists_every_profile_as_it_is() -> None:
     tag = load(PROJECT.pin, Upstream).tag
     wanted = table(load_profiles(PROJECT), PROJECT.results, tag)
-    assert shown(PROJECT.root / "README.md") == wanted, "run `harness profile table`"
+    assert shown(PROJECT.root / "README.md", PART) == wanted, (
+        "run `harness profile table`"
+    )
 
 
 def test_what_was_never_run_says_so(tmp_path: Path) -> None:
@@ -49,7 +51,7 @@ def copied(tmp_path: Path, readme: str) -> Project:
 
 def test_only_the_table_is_written_anew(tmp_path: Path) -> None:
     project = copied(tmp_path, f"head\n{BEGIN}\nold\n{END}\ntail\n")
-    assert show_in_readme(project, "v1") == 1
+    assert show_in_readme(project, "v1")
     text = (tmp_path / "README.md").read_text()
     assert text.startswith(f"head\n{BEGIN}\n| profile |")
     assert text.endswith(f"| not run |\n{END}\ntail\n")

@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from harness.errors import InfrastructureError
+from harness.models.base import load
 from harness.models.boots import BootFacts
 from harness.models.cost import Cost
-from harness.report.cost import render, summary_line
+from harness.paths import Project, default_root
+from harness.readme import shown
+from harness.report.cost import readme_part, render, summary_line
 from harness.workflows import cost as workflow
-from harness.workflows.cost import measure_cost, write_cost
+from harness.workflows.cost import PART, measure_cost, write_cost
 from harness.workflows.verify.boots import Bench, Start
 from harness.workflows.verify.run import Options, prepared, verify
 from tests.support.servers import PROFILE, Servers, install
@@ -109,7 +112,7 @@ def test_what_was_not_measured_is_said(
     found = _measure(toy, ["0002"])
     assert found.by_hand_seconds == 40
     assert "(1 measured, and taken 2 times on average)" in summary_line(found)
-    page = write_cost(toy.project, found, render(found)).read_text()
+    page = write_cost(toy.project, found).read_text()
     assert "By hand, 2 patches take 40 s (1 measured" in page
     assert (
         Cost.model_validate_json((toy.project.results / "cost.json").read_text())
@@ -123,3 +126,10 @@ def test_the_time_of_a_run_without_a_verdict_is_not_kept(
     status.code = 3
     with pytest.raises(InfrastructureError, match="ended with 3"):
         _measure(toy, ["0001"])
+
+
+def test_readme_shows_the_committed_cost() -> None:
+    here = Project(default_root())
+    cost = load(here.results / "cost.json", Cost)
+    assert shown(here.root / "README.md", PART) == readme_part(cost)
+    assert (here.results / "cost.md").read_text() == render(cost)
