@@ -57,7 +57,7 @@ def measure_noise(
     spread = profile.gates.expected_spread
     say(expectation(pairs, spread).line(spread, profile.gates.throughput_floor))
     twin = replace(base, label=TWIN, twin=True)
-    states = (replace(base, twin=True), twin)
+    states = (base, twin)
     with sigterm_interrupts():
         with Jobs(profile.jobs) as jobs:
             for setup in profile.servers:
