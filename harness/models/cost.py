@@ -33,7 +33,10 @@ class ByHand(Model):
     side: Literal["before", "after"]
     start_seconds: NonNegativeFloat
     seconds: PositiveFloat
-    """With the start, and until the server is gone."""
+    """Of one server with everything on it, until it is gone."""
+    repeated_seconds: NonNegativeFloat | None = None
+    """Of the further starts that as many pairs as the first run's take; None: not
+    made."""
 
 
 class Cost(Model):
@@ -58,11 +61,27 @@ class Cost(Model):
 
     @property
     def by_hand_seconds(self) -> float:
-        """Of all patches; those not measured are taken to cost as much on average."""
+        """One start a side, for all patches; those not measured are taken to cost as
+        much on average."""
         measured = sum(one.seconds for one in self.by_hand)
         return measured * self.patches / self.by_hand_patches
 
     @property
+    def by_hand_paired_seconds(self) -> float | None:
+        """The same with as many pairs of starts as the first run makes."""
+        repeated = [one.repeated_seconds for one in self.by_hand]
+        if any(seconds is None for seconds in repeated):
+            return None
+        extra = sum(seconds or 0.0 for seconds in repeated)
+        return self.by_hand_seconds + extra * self.patches / self.by_hand_patches
+
+    @property
     def ratio(self) -> float:
-        """The first run's time as a share of the time by hand."""
+        """The first run's time as a share of one start a side by hand."""
         return self.runs[0].seconds / self.by_hand_seconds
+
+    @property
+    def paired_ratio(self) -> float | None:
+        """The first run's time as a share of as many pairs by hand."""
+        seconds = self.by_hand_paired_seconds
+        return None if seconds is None else self.runs[0].seconds / seconds

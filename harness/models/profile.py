@@ -309,6 +309,9 @@ class Profile(Model):
     unmeasured: dict[Number, tuple[str, ...]] = Field(default_factory=dict)
     """Published figures that need this hardware, by patch: the texts of figures in
     patches/claims that are marked as not measured."""
+    page: str | None = None
+    """Where its results are shown, from the repository's root; None: in
+    ``results/<tag>/<name>/report.md``."""
 
     @model_validator(mode="after")
     def _names_differ(self) -> Profile:

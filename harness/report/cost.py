@@ -26,7 +26,15 @@ def render(cost: Cost) -> str:
         for run in cost.runs
     ]
     by_hand = [
-        (one.patch, one.side, f"{one.start_seconds:.0f} s", f"{one.seconds:.0f} s")
+        (
+            one.patch,
+            one.side,
+            f"{one.start_seconds:.0f} s",
+            f"{one.seconds:.0f} s",
+            "not made"
+            if one.repeated_seconds is None
+            else f"{one.repeated_seconds:.0f} s",
+        )
         for one in cost.by_hand
     ]
     return (
@@ -37,7 +45,9 @@ def render(cost: Cost) -> str:
         + "\n## By hand\n\n"
         "Server, lm-eval and `vllm bench serve`, one after another, before and after "
         "each patch:\n\n"
-        + table(("patch", "side", "server ready after", "all of it"), by_hand)
+        + table(
+            ("patch", "side", "ready after", "one start", "further starts"), by_hand
+        )
         + f"\n{summary_line(cost)}\n"
     )
 
@@ -75,7 +85,15 @@ def summary_line(cost: Cost) -> str:
         else f" ({cost.by_hand_patches} measured, and taken {cost.patches} times "
         f"on average)"
     )
-    return (
-        f"By hand, {cost.patches} patches take {cost.by_hand_seconds:.0f} s{scaled}; "
-        f"the first run took {cost.runs[0].seconds:.0f} s: {cost.ratio:.2f} of it."
+    text = (
+        f"By hand, one start a side, {cost.patches} patches take "
+        f"{cost.by_hand_seconds:.0f} s{scaled}; the first run took "
+        f"{cost.runs[0].seconds:.0f} s: {cost.ratio:.2f} of it."
     )
+    paired = cost.by_hand_paired_seconds
+    if paired is not None and cost.paired_ratio is not None:
+        text += (
+            f" With as many pairs of starts as the first run makes, by hand takes "
+            f"{paired:.0f} s: {cost.paired_ratio:.2f}."
+        )
+    return text

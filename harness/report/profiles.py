@@ -48,9 +48,9 @@ def table(profiles: Iterable[Profile], results: Path, tag: str) -> str:
         "| --- | --- | --- | --- |",
     ]
     for profile in profiles:
-        report = results / tag / profile.name / "report.md"
-        where = f"{results.name}/{tag}/{profile.name}/report.md"
-        result = f"[report]({where})" if report.is_file() else NOT_RUN
+        where = profile.page or f"{results.name}/{tag}/{profile.name}/report.md"
+        there = (results.parent / where).is_file()
+        result = f"[report]({where})" if there else NOT_RUN
         cells = (f"`{profile.name}`", profile.title, profile.runs_here, result)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

@@ -86,14 +86,20 @@ def test_every_patch_is_served_before_and_after_by_hand(
     assert [(one.patch, one.side) for one in found.by_hand] == [
         ("0001", "before"), ("0001", "after"), ("0002", "before"), ("0002", "after"),
     ]  # fmt: skip
-    assert servers.made[-4:] == [
+    assert servers.made[-8:] == [
         "base-mtp-answers+timing-by-hand-0001-before-1",
+        "base-mtp-timing-by-hand-0001-before-2",
         "0001-mtp-answers+timing-by-hand-0001-after-1",
+        "0001-mtp-timing-by-hand-0001-after-2",
         "0001-mtp-answers+timing-by-hand-0002-before-1",
+        "0001-mtp-timing-by-hand-0002-before-2",
         "0002-mtp-answers+timing-by-hand-0002-after-1",
+        "0002-mtp-timing-by-hand-0002-after-2",
     ]
     assert found.by_hand_seconds == 40
     assert found.ratio == pytest.approx(8 / 40)
+    assert found.by_hand_paired_seconds == 80
+    assert found.paired_ratio == pytest.approx(8 / 80)
 
 
 def test_the_unchanged_run_starts_nothing(
@@ -113,7 +119,8 @@ def test_what_was_not_measured_is_said(
     assert found.by_hand_seconds == 40
     assert "(1 measured, and taken 2 times on average)" in summary_line(found)
     page = write_cost(toy.project, found).read_text()
-    assert "By hand, 2 patches take 40 s (1 measured" in page
+    assert "2 patches take 40 s (1 measured" in page
+    assert "by hand takes 80 s: 0.10" in page
     assert (
         Cost.model_validate_json((toy.project.results / "cost.json").read_text())
         == found
