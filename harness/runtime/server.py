@@ -11,7 +11,6 @@ import contextlib
 import secrets
 import shlex
 import shutil
-import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ import requests
 from prometheus_client.parser import text_string_to_metric_families
 
 from harness import files
+from harness.inside.ports import free_port
 from harness.inside.proof import FOLDER as PROOF_FOLDER
 from harness.models.proof import Proof
 from harness.processes import STOP_GRACE, Supervised, tail
@@ -327,7 +327,7 @@ def serve(overlay: Overlay, spec: ServerSpec, folder: Path) -> Iterator[Server]:
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     log, proof_folder = _next_boot(folder)
-    port, key = free_port(), secrets.token_urlsafe(24)
+    port, key = free_port(HOST), secrets.token_urlsafe(24)
     command = overlay.command(MODULE, *server_words(spec, port))
     files.write_atomic(log, f"$ {shlex.join(command)}\n")
     # Sockets of vLLM land here; their paths must stay short, so not in ``folder``.
@@ -363,18 +363,6 @@ def server_words(spec: ServerSpec, port: int) -> list[str]:
         str(port),
         *spec.arguments,
     ]
-
-
-def free_port() -> int:
-    """A loopback port that nobody is bound to.
-
-    Bound without SO_REUSEADDR or SO_REUSEPORT, so that a port that another server
-    would share is not taken for free.
-    """
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _next_boot(folder: Path) -> tuple[Path, Path]:

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import importlib
 import json
-import socket
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from harness.inside.coverage import LineRecorder
+from harness.inside.ports import free_port
 from harness.inside.probes import children
 from harness.inside.probes.context import Context
 
@@ -48,7 +48,7 @@ def _run(
 ) -> list[dict[str, Any]]:
     shared = folder / "shared"
     shared.mkdir(parents=True)
-    port = _free_port()
+    port = free_port()
     started = []
     for rank in range(scenario["ranks"]):
         context = Context(
@@ -87,12 +87,6 @@ def _start(
         }
 
     return children.start(work, collect, folder, scenario["seconds"])
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _say(out: Path, event: str, started: float, **more: Any) -> None:

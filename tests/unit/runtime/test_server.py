@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,7 +20,7 @@ from harness.errors import ExitCode, InfrastructureError
 from harness.files import blob_id
 from harness.runtime.failure import Cause, ServerError
 from harness.runtime.overlay import Overlay
-from harness.runtime.server import READY_TOKENS, ServerSpec, free_port, serve
+from harness.runtime.server import READY_TOKENS, ServerSpec, serve
 
 Spec = Callable[..., ServerSpec]
 
@@ -205,13 +204,6 @@ def test_a_moving_counter_is_alive(
             server.complete("x", max_tokens=1, timeout=5)
             heartbeat()
             time.sleep(0.1)
-
-
-def test_a_free_port_is_not_one_that_others_would_share() -> None:
-    with socket.socket() as taken:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        taken.bind(("127.0.0.1", 0))
-        assert free_port() != taken.getsockname()[1]
 
 
 def test_processes_prove_their_files(

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from harness.errors import InfrastructureError
-from harness.models.base import load
 from harness.models.boots import BootFacts
 from harness.models.cost import Cost
-from harness.paths import Project, default_root
-from harness.readme import shown
-from harness.report.cost import readme_part, render, summary_line
+from harness.readme import markers, shown
+from harness.report.cost import readme_part, summary_line
 from harness.workflows import cost as workflow
 from harness.workflows.cost import PART, measure_cost, write_cost
 from harness.workflows.verify.boots import Bench, Start
@@ -135,8 +133,13 @@ def test_the_time_of_a_run_without_a_verdict_is_not_kept(
         _measure(toy, ["0001"])
 
 
-def test_readme_shows_the_committed_cost() -> None:
-    here = Project(default_root())
-    cost = load(here.results / "cost.json", Cost)
-    assert shown(here.root / "README.md", PART) == readme_part(cost)
-    assert (here.results / "cost.md").read_text() == render(cost)
+def test_readme_gets_the_committed_cost(
+    toy: Toy, servers: Servers, status: SimpleNamespace
+) -> None:
+    found = _measure(toy, ["0002"])
+    begin, end = markers(PART)
+    readme = toy.project.root / "README.md"
+    readme.write_text(f"head\n{begin}\nold\n{end}\ntail\n")
+    write_cost(toy.project, found)
+    assert shown(readme, PART) == readme_part(found)
+    assert "| `make verify PROFILE=toy FORCE=1` |" in readme.read_text()
