@@ -134,9 +134,10 @@ def test_a_server_killed_during_the_benchmark_is_no_verdict(project: Project) ->
     out = process.stdout.read()
     assert process.wait(timeout=300) == ExitCode.INFRASTRUCTURE, out
     assert killed
-    first = _summary(project).boots[0]
-    assert first.failure
-    assert "\n" not in first.failure
+    # Both ends are served at once: it was the engine of either.
+    failures = [boot.failure for boot in _summary(project).boots if boot.failure]
+    assert failures
+    assert not any("\n" in failure for failure in failures)
     assert not any(map(psutil.pid_exists, [engine.pid, *(p.pid for p in below)]))
     assert list(_serving(project)) == []
 
