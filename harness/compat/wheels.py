@@ -201,7 +201,8 @@ class WheelTree:
         return any(name.startswith(f"{top}/") for name in self.fingerprints())
 
     def _version_files(self, listing: Mapping[str, str]) -> list[str]:
-        return [n for n in listing if re.fullmatch(r"[^/]+/_version\.py", n)]
+        name = "/_version.py"
+        return [n for n in listing if n.endswith(name) and n.count("/") == 1]
 
     def _member(self, path: str) -> Path:
         return self._home / "files" / path
