@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,10 @@ import pytest
 from harness.git import Git
 from harness.paths import CACHE_VARIABLE, Project, default_root
 from tests.support.toy import Toy, build
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # So starts a shell what it runs in the background; tests send Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

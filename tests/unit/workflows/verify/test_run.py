@@ -19,7 +19,8 @@ from harness.models.base import load
 from harness.models.profile import HubModel, ModelSource, Profile
 from harness.models.signal import Verdict
 from harness.models.summary import Summary
-from harness.report.profiles import BEGIN, END
+from harness.readme import markers
+from harness.report.profiles import PART
 from harness.workflows.verify import run as workflow
 from harness.workflows.verify.boots import Start
 from harness.workflows.verify.claims import Probed, Suite
@@ -388,6 +389,7 @@ def test_the_table_of_profiles_tells_of_the_new_result(
     folder.mkdir()
     (folder / "toy.yaml").write_text(PROFILE.model_dump_json())
     readme = toy.project.root / "README.md"
-    readme.write_text(f"head\n{BEGIN}\n{END}\n")
+    begin, end = markers(PART)
+    readme.write_text(f"head\n{begin}\n{end}\n")
     _verify(toy, quick=True)
     assert f"| [report](results/{TAG}/toy/report.md) |" in readme.read_text()
