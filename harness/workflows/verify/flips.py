@@ -9,9 +9,7 @@ from pydantic import TypeAdapter
 
 from harness.errors import InfrastructureError
 from harness.evidence.pairing import Pair, flips, pair
-from harness.models.boots import BootFacts
-from harness.models.facts import AccuracyFacts
-from harness.workflows.verify.judge import Arms
+from harness.workflows.verify.judge import Arms, find_cell
 
 _PAIRS = TypeAdapter(tuple[Pair, ...])
 
@@ -25,7 +23,8 @@ def flipped(arms: Arms) -> dict[str, tuple[Pair, ...]]:
     for cell in arms.setup.accuracy:
         # Runs that asked different questions are refused by the gate.
         with contextlib.suppress(InfrastructureError):
-            pairs = flips(pair(_of(before, cell.name), _of(after, cell.name)))
+            base = find_cell(before.accuracy, cell.name)
+            pairs = flips(pair(base, find_cell(after.accuracy, cell.name)))
             if pairs:
                 name = f"flips-{arms.comparison}-{arms.setup.name}-{cell.name}.json"
                 found[name] = pairs
@@ -35,10 +34,3 @@ def flipped(arms: Arms) -> dict[str, tuple[Pair, ...]]:
 def as_json(pairs: tuple[Pair, ...]) -> str:
     """Each question with both answers, as they were given and scored."""
     return _PAIRS.dump_json(pairs, indent=1).decode() + "\n"
-
-
-def _of(facts: BootFacts, cell: str) -> AccuracyFacts:
-    for one in facts.accuracy:
-        if one.cell == cell:
-            return one
-    raise InfrastructureError("was not measured", where=f"cell {cell}")

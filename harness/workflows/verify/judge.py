@@ -107,7 +107,7 @@ def _guarded(
 def _accuracy(
     arms: Arms, name: str, cell: str, before: BootFacts, after: BootFacts
 ) -> list[Signal]:
-    base, patched = _cell(before.accuracy, cell), _cell(after.accuracy, cell)
+    base, patched = find_cell(before.accuracy, cell), find_cell(after.accuracy, cell)
     pairs = pair(base, patched)
     own = next(c.margin for c in arms.setup.accuracy if c.name == cell)
     margin = (own or arms.gates.accuracy_margin).of(quick=arms.quick)
@@ -154,7 +154,10 @@ def _greedy(both: Pair, *, patched: bool) -> GreedyAnswer:
 def _acceptance(
     arms: Arms, name: str, cell: str, before: BootFacts, after: BootFacts
 ) -> list[Signal]:
-    base, patched = _cell(before.acceptance, cell), _cell(after.acceptance, cell)
+    base, patched = (
+        find_cell(before.acceptance, cell),
+        find_cell(after.acceptance, cell),
+    )
     if base.prompts_sha256 != patched.prompts_sha256:
         return [invalid(name, "the two states were asked other prompts")]
     counts, floor = (_counts(base), _counts(patched)), arms.gates.acceptance_floor
@@ -265,8 +268,8 @@ def _blocks(arms: Arms, name: str, cell: str, round_name: str) -> list[Blocks]:
     pairs = sorted(pair for pair in both if pair[0] == round_name)
     if not pairs:
         return []
-    base = [_cell(arms.before.timings[n].serving, cell) for n in pairs]
-    patched = [_cell(arms.after.timings[n].serving, cell) for n in pairs]
+    base = [find_cell(arms.before.timings[n].serving, cell) for n in pairs]
+    patched = [find_cell(arms.after.timings[n].serving, cell) for n in pairs]
     return [
         Blocks(metric, [read(f) for f in base], [read(f) for f in patched])
         for metric, read in _metrics(name, arms.gates)
@@ -301,7 +304,12 @@ def _metrics(
 F = TypeVar("F", AccuracyFacts, AcceptanceFacts, ServingFacts)
 
 
-def _cell(facts: Sequence[F], cell: str) -> F:
+def find_cell(facts: Sequence[F], cell: str) -> F:
+    """The facts of one cell.
+
+    Raises:
+        InfrastructureError: It was not measured.
+    """
     for one in facts:
         if one.cell == cell:
             return one
