@@ -3,7 +3,8 @@
 
 What does not depend on the clock (probes, answers, traced starts) runs side by side,
 as much as the profile allows. What is timed runs alone, but for the one pair of a quick
-run, which judges nothing.
+run, which judges nothing. Where nothing runs side by side and one pair is timed, that
+pair is timed in the starts that answer.
 """
 
 from __future__ import annotations
@@ -25,10 +26,17 @@ from harness.workflows.verify.judge import Arms, again_name, suspects
 from harness.workflows.verify.schedule import (
     answers_start,
     coverage_starts,
-    quick_start,
+    only_start,
     timing_blocks,
 )
-from harness.workflows.verify.states import Comparison, Plan, TreeState, plan
+from harness.workflows.verify.states import (
+    QUICK,
+    TIMING,
+    Comparison,
+    Plan,
+    TreeState,
+    plan,
+)
 
 SEED = 20260
 """First of the benchmark's seeds; each block of starts takes the next one."""
@@ -78,7 +86,7 @@ class Campaign:
         peers = (base.content, last.content)
 
         def start(state: TreeState, setup: ServerSetup) -> Start:
-            return quick_start(state, setup, seed=SEED, peers=peers)
+            return only_start(state, setup, seed=SEED, block=QUICK, peers=peers)
 
         with Jobs(self.profile.jobs) as jobs:
             ahead = [last] if self.profile.jobs > 1 and last is not base else []
@@ -95,20 +103,32 @@ class Campaign:
                 self._trace(jobs, setup)
             return jobs.submit(probe).result()
 
+    @property
+    def _one_start(self) -> bool:
+        """Whether a state's answers and its one timing are of the same start: with a
+        single pair, and nothing beside it, a second start would tell nothing more."""
+        return self.pairs == 1 and self.profile.jobs == 1
+
+    def _answers(self, state: TreeState, setup: ServerSetup) -> Start:
+        if not self._one_start:
+            return answers_start(state, setup)
+        peers = tuple(state.content for state in self.states)
+        return only_start(state, setup, seed=SEED, block=TIMING, peers=peers)
+
     def _untimed(self, probe: Callable[[], Probed]) -> Probed:
         base = self.states[0]
         with Jobs(self.profile.jobs) as jobs:
             probing = jobs.submit(probe)
             # The base is served first: what it imports decides what else is served.
             firsts = {
-                jobs.submit(self.executor.run, answers_start(base, setup)): setup
+                jobs.submit(self.executor.run, self._answers(base, setup)): setup
                 for setup in self.profile.servers
             }
             for first in as_completed(firsts):
                 setup = firsts[first]
                 chosen = self._planned(setup, first.result())
                 for state in chosen.served[1:]:
-                    start = answers_start(state, setup)
+                    start = self._answers(state, setup)
                     jobs.submit(self.executor.run, start)
                 self._trace(jobs, setup)
             return probing.result()
@@ -133,7 +153,8 @@ class Campaign:
         gates = self.profile.gates
         spread = gates.expected_spread
         self.say(expectation(self.pairs, spread).line(spread, gates.throughput_floor))
-        for block in timing_blocks(chosen.served, setup, count=self.pairs, seed=SEED):
+        count = 0 if self._one_start else self.pairs
+        for block in timing_blocks(chosen.served, setup, count=count, seed=SEED):
             self.executor.run_block(block)
         for comparison in chosen.comparisons:
             suspected = suspects(self._arms(comparison, setup))

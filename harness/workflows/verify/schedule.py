@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from harness.models.boots import Part
 from harness.models.profile import ServerSetup
 from harness.workflows.verify.boots import Start
-from harness.workflows.verify.states import QUICK, TIMING, Plan, TreeState
+from harness.workflows.verify.states import TIMING, Plan, TreeState
 
 
 def answers_start(state: TreeState, setup: ServerSetup) -> Start:
@@ -17,14 +17,19 @@ def answers_start(state: TreeState, setup: ServerSetup) -> Start:
     return Start(state, setup, frozenset({Part.ANSWERS}))
 
 
-def quick_start(
-    state: TreeState, setup: ServerSetup, *, seed: int, peers: tuple[str, ...]
+def only_start(
+    state: TreeState,
+    setup: ServerSetup,
+    *,
+    seed: int,
+    block: str,
+    peers: tuple[str, ...],
 ) -> Start:
-    """The one start that a state gets in a quick run; it is timed as well."""
+    """The one start of a state that gets no other; it is timed as well."""
     if not setup.serving:
         return answers_start(state, setup)
     parts = frozenset({Part.ANSWERS, Part.TIMING})
-    return Start(state, setup, parts, 1, seed, QUICK, peers)
+    return Start(state, setup, parts, 1, seed, block, peers)
 
 
 def coverage_starts(plan: Plan, setup: ServerSetup) -> Iterator[Start]:
