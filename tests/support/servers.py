@@ -86,6 +86,7 @@ class Servers:
     lines: dict[str, tuple[int, ...]] = field(
         default_factory=lambda: {ALPHA: tuple(range(1, 30)), BETA: tuple(range(1, 30))}
     )
+    speeds: dict[str, float] = field(default_factory=dict)
     before: Callable[[Start], None] = lambda start: None
     made: list[str] = field(default_factory=list)
 
@@ -93,10 +94,11 @@ class Servers:
         self.made.append(start.label)
         self.before(start)
         answers = self.answers.get(start.state.label, right_answers())
+        speed = self.speeds.get(start.state.label, 100.0)
         return boot(
             answers=answers if Part.ANSWERS in start.parts else None,
             accepted=[38] * 20 if Part.ANSWERS in start.parts else None,
-            speed=100.0 + start.block if Part.TIMING in start.parts else None,
+            speed=speed + start.block if Part.TIMING in start.parts else None,
             imported=self.imported,
             lines=self.lines if Part.COVERAGE in start.parts else None,
         )

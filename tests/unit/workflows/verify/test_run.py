@@ -121,6 +121,39 @@ def test_quick_judges_together_in_one_start_a_state(toy: Toy, servers: Servers) 
     assert summary.patches["0001"].together_with == ("0002",)
 
 
+def test_a_single_pair_is_timed_in_the_starts_that_answer(
+    toy: Toy, servers: Servers
+) -> None:
+    summary, code = _verify(toy, pairs=1)
+    assert code is ExitCode.PASS
+    assert servers.made == [
+        "base-mtp-answers+timing-timing-1",
+        "0001-mtp-answers+timing-timing-1",
+        "0002-mtp-answers+timing-timing-1",
+        "0001-mtp-coverage",
+        "0002-mtp-coverage",
+    ]
+    for patch in summary.patches.values():
+        assert [s.answer for s in patch.signals if s.name.startswith("serving")]
+    servers.made.clear()
+    side_by_side = PROFILE.model_copy(update={"jobs": 2})
+    _verify(toy, side_by_side, pairs=1, force=True)
+    assert "base-mtp-timing-timing-1" in servers.made
+
+
+def test_a_single_pair_that_looks_worse_is_timed_again(
+    toy: Toy, servers: Servers
+) -> None:
+    servers.speeds = {"0002": 30.0}
+    summary, _ = _verify(toy, pairs=1)
+    assert [name for name in servers.made if "again" in name][:2] == [
+        "0001-mtp-timing-0001-0002-again-1",
+        "0002-mtp-timing-0001-0002-again-1",
+    ]
+    assert summary.patches["0001"].verdict is Verdict.PASS
+    assert summary.patches["0002"].verdict is Verdict.REGRESSED
+
+
 def test_the_results_are_readable_and_complete(toy: Toy, servers: Servers) -> None:
     summary, _ = _verify(toy)
     home = _results(toy)
