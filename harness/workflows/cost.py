@@ -155,7 +155,7 @@ def _by_hand(
             "side": side,
             "start_seconds": round(started, 1),
             "seconds": round(seconds, 1),
-            "repeated_seconds": round(repeated, 1),
+            "repeated_seconds": round(repeated, 1) if repeated else None,
         }
     )
 
