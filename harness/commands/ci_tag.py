@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from harness.commands._common import context, emit, say
+from harness.commands._measuring import add_profile
 from harness.errors import ExitCode, UsageError
 from harness.models.ci import CiRun
 from harness.models.pin import Tag
@@ -20,7 +21,7 @@ SUMMARY = "what CI does for one release: compat, and verify where anything appli
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("release", metavar="TAG", help="the release, such as v0.27.0")
-    parser.add_argument("--profile", default="cpu", help="profile for verify")
+    add_profile(parser)
     parser.add_argument(
         "--output", type=Path, help="folder for the results (default build/ci/TAG)"
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 
 from harness.commands._common import add_source, clocked, context, emit, say
-from harness.commands.verify import DEFAULT_PROFILE, load_profile
+from harness.commands._measuring import add_profile, load_profile
 from harness.errors import ExitCode, UsageError
 from harness.report.cost import summary_line
 from harness.workflows.cost import measure_cost, write_cost
@@ -17,9 +17,7 @@ SUMMARY = "time verify (first, unchanged, quick) against doing the same by hand"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
-    parser.add_argument(
-        "--profile", default=DEFAULT_PROFILE, help="a file in configs/profiles"
-    )
+    add_profile(parser)
     parser.add_argument(
         "--patch",
         action="append",

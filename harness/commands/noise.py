@@ -4,10 +4,15 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from harness.commands._common import add_source, clocked, context, emit, say
-from harness.commands.verify import DEFAULT_PROFILE, load_profile, positive
+from harness.commands._measuring import (
+    add_force,
+    add_pairs,
+    add_profile,
+    add_python,
+    load_profile,
+)
 from harness.errors import ExitCode
 from harness.models.signal import Verdict
 from harness.workflows.verify.noise import measure_noise, noise_lines, write_noise
@@ -19,21 +24,10 @@ DEFAULT_PAIRS = 5
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
-    parser.add_argument(
-        "--profile", default=DEFAULT_PROFILE, help="a file in configs/profiles"
-    )
-    parser.add_argument(
-        "--pairs",
-        type=positive,
-        default=DEFAULT_PAIRS,
-        help=f"pairs of server starts for timing (default {DEFAULT_PAIRS})",
-    )
-    parser.add_argument(
-        "--force", action="store_true", help="measure anew what an earlier run has"
-    )
-    parser.add_argument(
-        "--python", type=Path, help="a Python with vLLM of the pinned release in it"
-    )
+    add_profile(parser)
+    add_pairs(parser, default=DEFAULT_PAIRS)
+    add_force(parser)
+    add_python(parser)
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.commands._common import Context, add_source, context, emit, say
+from harness.commands._measuring import add_python
 from harness.errors import ExitCode, UsageError
 from harness.models.probe_report import PatchProbes, ProbeReport, ProbeVerdict
 from harness.probes.plan import State, states_needed
@@ -36,9 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar=("BEFORE", "AFTER"),
         help="compare these two checkouts instead of states of the series",
     )
-    parser.add_argument(
-        "--python", type=Path, help="a Python that has vLLM of the pinned release"
-    )
+    add_python(parser)
     parser.add_argument(
         "--out", type=Path, help="folder of the report (default: build/probes)"
     )

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from harness.commands._common import Context, context, emit, say
-from harness.commands.verify import load_profile
+from harness.commands._measuring import add_python, load_profile
 from harness.errors import ExitCode
 from harness.models.reference import read_checked
 from harness.runtime.environment import Environment, adopt, ensure
@@ -34,9 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--anew", action="store_true", help="forget an interrupted training"
     )
-    parser.add_argument(
-        "--python", type=Path, help="a Python with the pinned vLLM, instead of our own"
-    )
+    add_python(parser)
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:

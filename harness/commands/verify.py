@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from harness.commands._common import (
     add_release,
@@ -14,36 +13,32 @@ from harness.commands._common import (
     emit,
     say,
 )
-from harness.errors import ExitCode, UsageError
-from harness.models.base import load
-from harness.models.profile import Profile
+from harness.commands._measuring import (
+    DEFAULT_PROFILE,
+    add_force,
+    add_pairs,
+    add_profile,
+    add_python,
+    load_profile,
+)
+from harness.errors import ExitCode
 from harness.models.summary import Summary
-from harness.paths import Project
 from harness.report.markdown import who_spoke
 from harness.workflows.verify.run import Options, verify
 
 SUMMARY = "measure before and after each patch, and give a verdict on each"
-DEFAULT_PROFILE = "cpu"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     add_release(parser)
-    parser.add_argument(
-        "--profile", default=DEFAULT_PROFILE, help="a file in configs/profiles"
-    )
+    add_profile(parser)
     parser.add_argument(
         "--quick", action="store_true", help="one start per state, few questions"
     )
-    parser.add_argument(
-        "--force", action="store_true", help="measure anew what an earlier run has"
-    )
-    parser.add_argument(
-        "--pairs", type=positive, help="pairs of server starts for timing"
-    )
-    parser.add_argument(
-        "--python", type=Path, help="a Python with vLLM of the pinned release in it"
-    )
+    add_force(parser)
+    add_pairs(parser)
+    add_python(parser)
     parser.add_argument(
         "--model-revision",
         metavar="COMMIT",
@@ -71,20 +66,6 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     return code
 
 
-def load_profile(project: Project, name: str) -> Profile:
-    """A profile by its name.
-
-    Raises:
-        UsageError: There is none, with the names that there are.
-    """
-    folder = project.configs / "profiles"
-    path = folder / f"{name}.yaml"
-    if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in folder.glob("*.yaml")))
-        raise UsageError(f"no profile {name!r}", where="PROFILE", fix=f"one of {known}")
-    return load(path, Profile)
-
-
 def _command(arguments: argparse.Namespace) -> str:
     words = ["make verify"]
     if arguments.profile != DEFAULT_PROFILE:
@@ -96,14 +77,6 @@ def _command(arguments: argparse.Namespace) -> str:
     if arguments.pairs:
         words.append(f'ARGS="--pairs {arguments.pairs}"')
     return " ".join(words)
-
-
-def positive(text: str) -> int:
-    """An argument that counts something."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("one pair at least")
-    return number
 
 
 def _lines(summary: Summary) -> list[str]:

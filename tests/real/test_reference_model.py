@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.commands._common import say
-from harness.commands.verify import load_profile
+from harness.commands._measuring import load_profile
 from harness.models.base import load
 from harness.models.pin import Upstream
 from harness.models.reference_results import ReferenceResults, ServerResult

@@ -65,7 +65,9 @@ class Plan:
     def line(self, block_sd: float, floor: float) -> str:
         """The line printed before a long run."""
         if self.pairs < 2:
-            return "1 pair of server starts shows no spread: it can only raise a suspicion"
+            return (
+                "1 pair of server starts shows no spread: it can only raise a suspicion"
+            )
         equal = "can" if self.calls_equal < floor else "can't"
         return (
             f"{self.pairs} pairs of server starts, expecting blocks to spread by "
