@@ -25,4 +25,4 @@ def test_observers_count_what_happens(project: Project, tmp_path: Path) -> None:
         [str(python), str(SCRIPT)], log=log, timeout=600, env=env, cwd=tmp_path
     ).check("observers")
     said = [line for line in processes.tail(log, 50) if line.endswith(": ok")]
-    assert len(said) == 7, log.read_text()
+    assert len(said) == 8, log.read_text()

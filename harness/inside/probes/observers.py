@@ -24,7 +24,9 @@ class Memory(TorchDispatchMode):
     Attributes:
         allocations: Number of new storages.
         allocated_bytes: Their total size.
-        peak_bytes: The largest size alive at one time.
+        peak_bytes: The largest size alive at one time. None once a collective ran: a
+            thread of the process group lets go of its tensors some time after it is
+            done, so the sum is not the same each time.
         copies: Number of ``aten.copy_`` calls.
         copied_bytes: Bytes that these wrote.
     """
@@ -33,7 +35,7 @@ class Memory(TorchDispatchMode):
         super().__init__()
         self.allocations = 0
         self.allocated_bytes = 0
-        self.peak_bytes = 0
+        self.peak_bytes: int | None = 0
         self.copies = 0
         self.copied_bytes = 0
         self._live: dict[int, int] = {}
@@ -53,6 +55,8 @@ class Memory(TorchDispatchMode):
             if isinstance(leaf, torch.Tensor)
         }
         result = func(*args, **kwargs)
+        if func.namespace == "c10d":
+            self.peak_bytes = None
         if func is torch.ops.aten.copy_.default:
             self.copies += 1
             self.copied_bytes += args[0].numel() * args[0].element_size()
@@ -72,7 +76,8 @@ class Memory(TorchDispatchMode):
         self._live_bytes += size
         self.allocations += 1
         self.allocated_bytes += size
-        self.peak_bytes = max(self.peak_bytes, self._live_bytes)
+        if self.peak_bytes is not None:
+            self.peak_bytes = max(self.peak_bytes, self._live_bytes)
         weakref.finalize(storage, self._forget, key)
 
     def _forget(self, key: int) -> None:
@@ -82,7 +87,8 @@ class Memory(TorchDispatchMode):
         """Write the counts as facts named ``<name>/...``."""
         context.fact(f"{name}/allocations", self.allocations)
         context.fact(f"{name}/allocated_bytes", self.allocated_bytes)
-        context.fact(f"{name}/peak_bytes", self.peak_bytes)
+        if self.peak_bytes is not None:
+            context.fact(f"{name}/peak_bytes", self.peak_bytes)
         context.fact(f"{name}/copies", self.copies)
         context.fact(f"{name}/copied_bytes", self.copied_bytes)
 

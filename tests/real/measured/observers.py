@@ -42,6 +42,20 @@ def what_a_view_holds_is_in_the_peak() -> None:
     assert len(kept) + len(other) == 11
 
 
+def a_collective_leaves_no_peak() -> None:
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    x = torch.ones(4)
+    with Memory() as memory:
+        x.clone()
+        assert memory.peak_bytes == 16
+        torch.distributed.all_reduce(x)
+        x.clone()
+    torch.distributed.destroy_process_group()
+    assert memory.peak_bytes is None
+    assert memory.allocations == 2
+
+
 def copies() -> None:
     target = torch.zeros(10, 4, dtype=torch.bfloat16)
     with Memory() as memory:
@@ -91,6 +105,7 @@ CASES = (
     memory_that_nobody_touches,
     what_is_dropped_is_not_in_the_peak,
     what_a_view_holds_is_in_the_peak,
+    a_collective_leaves_no_peak,
     copies,
     digests,
     formulas_of_the_stand_ins,
