@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import shutil
@@ -20,11 +19,12 @@ from harness.models.series import Number, Series
 from harness.models.signal import Answer, Signal
 from harness.models.state import CheckoutState
 from harness.models.summary import ScenarioResult
-from harness.paths import Project, default_root
+from harness.paths import Project
 from harness.probes.plan import PatchPlan, label, states_needed
 from harness.probes.suite import FACTS, REPORT, plan_suite, read_claims, run_probes
 from harness.runtime.environment import Environment
 from harness.workflows.probing import state_trees
+from harness.workflows.verify.program import probed_program
 from harness.workflows.verify.states import tree_state
 
 CLAIMS = "claims"
@@ -182,17 +182,7 @@ def _key(suite: Suite, plans: Sequence[PatchPlan]) -> str:
         "claims": sorted(files.items()),
         "environment": suite.environment.fingerprint(),
         "quick": suite.quick,
-        "program": program_digest(),
+        "program": probed_program(),
     }
     text = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
-
-
-@functools.cache
-def program_digest() -> str:
-    """A digest of our own code that runs in measured processes."""
-    digest = hashlib.sha256()
-    inside = default_root() / "harness" / "inside"
-    for path in sorted(inside.rglob("*.py")):
-        digest.update(str(path.relative_to(inside)).encode() + path.read_bytes())
-    return digest.hexdigest()

@@ -18,8 +18,8 @@ from harness.files import write_atomic
 from harness.models.base import load
 from harness.models.boots import BootFacts, Part
 from harness.workflows.verify.boots import Bench, Start
-from harness.workflows.verify.claims import program_digest
 from harness.workflows.verify.machine import machine
+from harness.workflows.verify.program import served_program
 
 _FORMAT = 2
 """Raised when facts of an older program must not be reused."""
@@ -64,7 +64,7 @@ def key(bench: Bench, start: Start) -> str:
         "setup": start.setup.model_dump(mode="json"),
         "parts": sorted(part.value for part in start.parts),
         "quick": bench.quick,
-        "program": program_digest(),
+        "program": served_program(),
         "model": bench.model.digest,
         "environment": bench.environment.fingerprint(),
         "client": bench.client.environment.fingerprint(),
