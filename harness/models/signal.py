@@ -56,7 +56,7 @@ class Numbers(Model):
     """One-sided p of harm, adjusted for the tests made together with this one."""
     n: NonNegativeInt
     n_of: str
-    """What ``n`` counts: "questions", "requests", "pairs of server starts"."""
+    """What ``n`` counts: "questions", "batches of requests", "pairs of starts"."""
 
 
 class Signal(Model):

@@ -31,7 +31,10 @@ FLOOR = 0.03
 """The relative loss of acceptance that matters."""
 
 FEWEST_REQUESTS = 10
-"""Fewer requests don't carry an interval by the delta method."""
+"""Fewer rows don't carry an interval by the delta method."""
+
+ROWS = "batches of requests"
+"""What one row of counts is: the server counts, so requests are told apart by batch."""
 
 IDENTITY_TOLERANCE = 1e-6
 """Reported lengths and rates are quotients of the same counters."""
@@ -119,7 +122,7 @@ def decay_signal(
             interval=bounds(_exp(effect)),
             floor=math.exp(margin),
             n=base.requests,
-            n_of="requests",
+            n_of=ROWS,
         ),
     )
 
@@ -172,7 +175,7 @@ def floor_signal(
             ),
             floor=0.0,
             n=patched.requests,
-            n_of="requests",
+            n_of=ROWS,
         ),
     )
 
@@ -216,7 +219,7 @@ def _length_signal(
     reason = (
         f"{base.length:.3f} -> {patched.length:.3f} tokens per step, "
         f"{percent(claim.value)} [{percent(claim.low)}, {percent(claim.high)}] over "
-        f"{base.requests} requests, floor {percent(margin)}"
+        f"{base.requests} {ROWS}, floor {percent(margin)}"
     )
     return Signal(
         name=name,
@@ -231,7 +234,7 @@ def _length_signal(
             interval=bounds(_exp(claim)),
             floor=math.exp(margin),
             n=base.requests,
-            n_of="requests",
+            n_of=ROWS,
         ),
     )
 
@@ -264,7 +267,7 @@ def _rate_signal(
             interval=bounds(claim),
             floor=margin,
             n=requests,
-            n_of="requests",
+            n_of=ROWS,
         ),
     )
 
@@ -273,7 +276,7 @@ def _too_few(name: str, requests: int) -> Signal:
     return Signal(
         name=name,
         answer=Answer.CANT_TELL,
-        reason=f"{requests} requests, an interval needs {FEWEST_REQUESTS} or more",
+        reason=f"{requests} {ROWS}, an interval needs {FEWEST_REQUESTS} or more",
     )
 
 
