@@ -26,8 +26,8 @@ class Pairs(Model):
     """Pairs of server starts for timing in a full run.
 
     They are starts for timing alone, after a first one of each state whose timing is
-    discarded. A quick run, and one with a single pair and nothing side by side, times
-    that first one. One pair is a sieve, which judges nothing.
+    discarded. A quick run, and one with a single pair, times that first one: one pair
+    is a sieve, which judges nothing.
     """
 
     full: PositiveInt = 2

@@ -212,20 +212,18 @@ def _exercise(
             found.git.run("cat-file", "blob", blob).stdout.decode("utf-8")
             for blob in (target.before, target.after)
         )
-        ran = _served_lines(found, target, after)
+        ran = _served_lines(found, target)
         served.append(exercise(target.path, old, new, ran))
         ran = set(probes.executed.get(target.path, ())) if probes else set()
         probed.append(exercise(target.path, old, new, ran))
     return served, probed
 
 
-def _served_lines(found: Evidence, target: Target, after: TreeState) -> set[int]:
+def _served_lines(found: Evidence, target: Target) -> set[int]:
+    """Lines that ran in any traced state with the file as the patch left it."""
     ran: set[int] = set()
-    for setup, plan in found.plans.items():
-        speaking = plan.speaks_for.get(after.label)
-        facts = found.facts.get((speaking or "", setup))
-        same = speaking and _blob(found, speaking, target.path) == target.after
-        if facts and facts.coverage and same:
+    for (label, _), facts in found.facts.items():
+        if facts.coverage and _blob(found, label, target.path) == target.after:
             ran |= set(facts.coverage.lines.get(target.path, ()))
     return ran
 

@@ -3,14 +3,14 @@
 
 What does not depend on the clock (probes, answers, traced starts) runs side by side,
 as much as the profile allows. What is timed runs alone, but for the one pair of a quick
-run, which judges nothing. Where nothing runs side by side and one pair is timed, that
-pair is timed in the starts that answer.
+run, which judges nothing. A single pair, which is no more than a sieve, is timed in the
+starts that answer: these run alone then, before the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import as_completed
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, as_completed, wait
 from dataclasses import dataclass, field
 
 from harness.evidence.gates.serving import plan as expectation
@@ -74,11 +74,27 @@ class Campaign:
         """
         if self.quick:
             return self._quick(probe)
-        probed = self._untimed(probe)
+        self._foretell()
+        once = self.pairs == 1
+        probed = self._one_start_each(probe) if once else self._untimed(probe)
         for setup in self.profile.servers:
-            if setup.serving and setup.name in self.plans:
-                self._timed(setup, self.plans[setup.name])
+            chosen = self.plans.get(setup.name)
+            if setup.serving and chosen and chosen.comparisons:
+                if not once:
+                    self._timed(setup, chosen)
+                self._confirm(setup, chosen)
         return probed
+
+    def _foretell(self) -> None:
+        """Say what the pairs can show, before anything is started."""
+        gates = self.profile.gates
+        spread = gates.expected_spread
+        for what, pairs in (
+            ("speed", self.pairs),
+            ("what looks worse is timed again", gates.pairs.confirm),
+        ):
+            line = expectation(pairs, spread).line(spread, gates.throughput_floor)
+            self.say(f"{what}: {line}")
 
     def _quick(self, probe: Callable[[], Probed]) -> Probed:
         """One start for each state: its timing is one pair, and judges nothing."""
@@ -100,20 +116,26 @@ class Campaign:
                 for state in chosen.served[1:]:
                     if state not in ahead:
                         jobs.submit(self.executor.run, start(state, setup))
-                self._trace(jobs, setup)
+                self._trace(jobs, setup, chosen.comparisons)
             return jobs.submit(probe).result()
 
-    @property
-    def _one_start(self) -> bool:
-        """Whether a state's answers and its one timing are of the same start: with a
-        single pair, and nothing beside it, a second start would tell nothing more."""
-        return self.pairs == 1 and self.profile.jobs == 1
-
-    def _answers(self, state: TreeState, setup: ServerSetup) -> Start:
-        if not self._one_start:
-            return answers_start(state, setup)
+    def _one_start_each(self, probe: Callable[[], Probed]) -> Probed:
+        """Timing and answers of a state in one start, alone; then what has no clock."""
         peers = tuple(state.content for state in self.states)
-        return only_start(state, setup, seed=SEED, block=TIMING, peers=peers)
+
+        def run(state: TreeState, setup: ServerSetup) -> BootFacts | None:
+            start = only_start(state, setup, seed=SEED, block=TIMING, peers=peers)
+            return self.executor.run(start)
+
+        for setup in self.profile.servers:
+            chosen = self._planned(setup, run(self.states[0], setup))
+            for state in chosen.served[1:]:
+                run(state, setup)
+        with Jobs(self.profile.jobs) as jobs:
+            probing = jobs.submit(probe)
+            for setup in self.profile.servers:
+                self._trace(jobs, setup, self._answered(setup))
+            return probing.result()
 
     def _untimed(self, probe: Callable[[], Probed]) -> Probed:
         base = self.states[0]
@@ -121,16 +143,20 @@ class Campaign:
             probing = jobs.submit(probe)
             # The base is served first: what it imports decides what else is served.
             firsts = {
-                jobs.submit(self.executor.run, self._answers(base, setup)): setup
+                jobs.submit(self.executor.run, answers_start(base, setup)): setup
                 for setup in self.profile.servers
             }
+            answers: dict[str, list[Future[BootFacts | None]]] = {}
             for first in as_completed(firsts):
                 setup = firsts[first]
                 chosen = self._planned(setup, first.result())
-                for state in chosen.served[1:]:
-                    start = self._answers(state, setup)
-                    jobs.submit(self.executor.run, start)
-                self._trace(jobs, setup)
+                answers[setup.name] = [
+                    jobs.submit(self.executor.run, answers_start(state, setup))
+                    for state in chosen.served[1:]
+                ]
+            for setup in self.profile.servers:
+                wait(answers[setup.name])
+                self._trace(jobs, setup, self._answered(setup))
             return probing.result()
 
     def _planned(self, setup: ServerSetup, first: BootFacts | None) -> Plan:
@@ -142,25 +168,27 @@ class Campaign:
         self.plans[setup.name] = chosen
         return chosen
 
-    def _trace(self, jobs: Jobs, setup: ServerSetup) -> None:
-        for start in coverage_starts(self.plans[setup.name], setup):
+    def _answered(self, setup: ServerSetup) -> tuple[Comparison, ...]:
+        """Comparisons whose changed state could be served."""
+        return tuple(
+            comparison
+            for comparison in self.plans[setup.name].comparisons
+            if self.executor.note(comparison.after.label, setup.name).answers
+        )
+
+    def _trace(
+        self, jobs: Jobs, setup: ServerSetup, comparisons: Sequence[Comparison]
+    ) -> None:
+        for start in coverage_starts(comparisons, setup):
             jobs.submit(self.executor.run, start)
 
     def _timed(self, setup: ServerSetup, chosen: Plan) -> None:
-        """Blocks of all served states; fresh pairs of those that look worse."""
-        if not chosen.comparisons:
-            return
-        gates = self.profile.gates
-        spread = gates.expected_spread
-        for what, pairs in (
-            ("speed", self.pairs),
-            ("what looks worse is timed again", gates.pairs.confirm),
-        ):
-            line = expectation(pairs, spread).line(spread, gates.throughput_floor)
-            self.say(f"{what}: {line}")
-        count = 0 if self._one_start else self.pairs
-        for block in timing_blocks(chosen.served, setup, count=count, seed=SEED):
+        """Blocks of all served states."""
+        for block in timing_blocks(chosen.served, setup, count=self.pairs, seed=SEED):
             self.executor.run_block(block)
+
+    def _confirm(self, setup: ServerSetup, chosen: Plan) -> None:
+        """Fresh pairs of those that look worse."""
         for comparison in chosen.comparisons:
             suspected = suspects(self._arms(comparison, setup))
             if suspected:
@@ -170,7 +198,7 @@ class Campaign:
                 for block in timing_blocks(
                     (comparison.before, comparison.after),
                     setup,
-                    count=gates.pairs.confirm,
+                    count=self.profile.gates.pairs.confirm,
                     seed=SEED + CONFIRMING,
                     name=again_name(comparison.name),
                 ):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from harness.models.boots import Part
 from harness.models.profile import ServerSetup
 from harness.workflows.verify.boots import Start
-from harness.workflows.verify.states import TIMING, Plan, TreeState
+from harness.workflows.verify.states import TIMING, Comparison, TreeState
 
 
 def answers_start(state: TreeState, setup: ServerSetup) -> Start:
@@ -32,10 +32,23 @@ def only_start(
     return Start(state, setup, parts, 1, seed, block, peers)
 
 
-def coverage_starts(plan: Plan, setup: ServerSetup) -> Iterator[Start]:
-    """One traced start for each served state but the base."""
-    for state in plan.served[1:]:
-        yield Start(state, setup, frozenset({Part.COVERAGE}))
+def coverage_starts(
+    comparisons: Sequence[Comparison], setup: ServerSetup
+) -> Iterator[Start]:
+    """Traced starts that show every patched file's lines as its patch left them.
+
+    The last state has nearly all of them; an earlier one is traced for a file that a
+    later patch changes again.
+    """
+    traced: list[TreeState] = []
+    for comparison in reversed(comparisons):
+        targets = [t for entry in comparison.patches for t in entry.targets]
+        if any(
+            all(state.blobs.get(target.path) != target.after for state in traced)
+            for target in targets
+        ):
+            traced.append(comparison.after)
+            yield Start(comparison.after, setup, frozenset({Part.COVERAGE}))
 
 
 @dataclass(frozen=True)
