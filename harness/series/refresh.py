@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from harness.series.export import (
     export,
     file_name,
 )
+from harness.series.mail import read_message
 
 SERIES_FILE = "series.yaml"
 UNDESCRIBED = "Describe here, for the reviewer, what this patch changes and why."
@@ -82,7 +83,7 @@ def refresh(
         )
     git = Git(project.checkout.resolve())
     commits = _commits(git, state.base)
-    entries, gone = _match(commits, series)
+    entries, gone = _match(commits, series, _titles(git, project.patches, series))
     if gone and not drop:
         raise UsageError(
             f"no commit for {', '.join(e.number for e in gone)}",
@@ -116,13 +117,29 @@ def _commits(git: Git, base: str) -> list[_Commit]:
     return found
 
 
+def _titles(git: Git, folder: Path, series: Series) -> dict[str, str]:
+    """Each entry's title, by its number, as its file has it."""
+    return {
+        entry.number: read_message(git, folder / entry.file).subject
+        for entry in series.patches
+        if (folder / entry.file).is_file()
+    }
+
+
 def _match(
-    commits: Sequence[_Commit], series: Series
+    commits: Sequence[_Commit], series: Series, titles: Mapping[str, str]
 ) -> tuple[list[PatchEntry], list[PatchEntry]]:
     """The entry of each commit, brought up to date, and the entries left over."""
+
+    def same_title(commit: _Commit, entry: PatchEntry) -> bool:
+        return titles.get(entry.number) == commit.subject
+
+    def same_both(commit: _Commit, entry: PatchEntry) -> bool:
+        return _same_files(commit, entry) and same_title(commit, entry)
+
     free = list(series.patches)
     chosen: dict[str, PatchEntry] = {}
-    for same in (_same_both, _same_files, _same_title):
+    for same in (same_both, _same_files, same_title):
         for commit in commits:
             if commit.id in chosen:
                 continue
@@ -143,14 +160,6 @@ def _match(
         {"base": series.base, "patches": plain}, Series, where="commits in build/vllm"
     )
     return entries, free
-
-
-def _same_both(commit: _Commit, entry: PatchEntry) -> bool:
-    return _same_files(commit, entry) and _same_title(commit, entry)
-
-
-def _same_title(commit: _Commit, entry: PatchEntry) -> bool:
-    return entry.file == file_name(entry.number, commit.subject)
 
 
 def _same_files(commit: _Commit, entry: PatchEntry) -> bool:

@@ -41,6 +41,19 @@ def test_a_reworded_commit_keeps_its_file(toy: Toy) -> None:
     assert done.added == ()
 
 
+def test_an_amended_commit_may_change_more_files(toy: Toy) -> None:
+    """Its title tells whose it is, whatever its file is called."""
+    entry = toy.series.patches[1]
+    (toy.project.patches / entry.file).rename(toy.project.patches / "0002-own.patch")
+    listing = toy.project.patches / "series.yaml"
+    listing.write_text(listing.read_text().replace(entry.file, "0002-own.patch"))
+    toy.edit(ALPHA, "alpha_15 = 15", "alpha_15 = 0")
+    toy.commit_all("Drop a beta", amend=True)
+    done = toy.refresh()
+    assert done.written == ("0002-own.patch",)
+    assert [t.path for t in toy.series.patch("0002").targets] == [ALPHA, BETA]
+
+
 def test_a_new_commit_becomes_the_next_patch(toy: Toy) -> None:
     toy.edit(ALPHA, "alpha_15 = 15", "alpha_15 = 0")
     toy.commit_all("Zero another alpha")
