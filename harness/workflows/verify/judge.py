@@ -143,12 +143,15 @@ def _greedy(both: Pair, *, patched: bool) -> GreedyAnswer:
     """An answer as the gate wants it: equal texts have equal tokens.
 
     The text is all that is kept of the tokens, so where the texts differ, every token
-    counts as another one from the first on.
+    counts as another one from the first on. Where they are equal, one may be reported
+    with more tokens than the other: a step that drafts goes on past the stop string.
     """
-    side = both.patched if patched else both.base
-    offset = 0 if both.same_text else -1 - int(patched)
-    tokens = [n if both.same_text else offset for n in range(len(side.token_logprobs))]
-    return GreedyAnswer(tokens, side.token_logprobs)
+    sides = both.base.token_logprobs, both.patched.token_logprobs
+    logprobs = sides[int(patched)]
+    if not both.same_text:
+        return GreedyAnswer([-1 - int(patched)] * len(logprobs), logprobs)
+    length = min(map(len, sides))
+    return GreedyAnswer(range(length), logprobs[:length])
 
 
 def _acceptance(

@@ -93,6 +93,20 @@ def test_a_shifted_log_probability_is_seen_with_equal_answers() -> None:
     assert _named(signals, "accuracy mtp/gsm8k").answer is Answer.BETTER_OR_EQUAL
 
 
+def test_tokens_past_the_end_of_an_equal_text_do_not_count() -> None:
+    """With fewer drafts accepted, fewer tokens come along behind the stop string."""
+    after = _state()
+    longer = [
+        a.model_copy(update={"token_logprobs": (*a.token_logprobs, -3.0)})
+        for a in right_answers()
+    ]
+    after.answers = boot(answers=longer, accepted=[38] * 20)
+    found = _named(_compare(_state(), after), "log-probabilities")
+    assert found.answer is Answer.BETTER_OR_EQUAL
+    assert found.numbers is not None
+    assert found.numbers.n == 2 * len(longer)
+
+
 def test_a_collapse_of_acceptance_is_a_regression_with_equal_answers() -> None:
     after = _state()
     after.answers = boot(answers=right_answers(), accepted=[10] * 20)
