@@ -11,7 +11,6 @@ from pathlib import Path, PurePath
 from harness.errors import InfrastructureError
 from harness.files import write_atomic
 from harness.measure import model as models
-from harness.measure.questions import Questions, few_shot_prompts, find
 from harness.measure.runner import Client
 from harness.models.boots import BootFacts, Part
 from harness.models.facts import AcceptanceFacts, AccuracyFacts
@@ -29,6 +28,7 @@ from harness.paths import Project
 from harness.runtime.environment import Environment, ensure
 from harness.series.checkout import apply
 from harness.workflows.reference_markdown import render
+from harness.workflows.verify.asked import gather
 from harness.workflows.verify.boots import Bench, Start, run_start, state_overlay
 from harness.workflows.verify.states import TreeState, series_states
 
@@ -141,17 +141,7 @@ def _without_address(word: str) -> str:
 
 def _bench(subject: Subject, say: Say) -> Bench:
     profile, project = subject.profile, subject.project
-    questions: dict[str, Questions] = {}
-    prompts: dict[tuple[str, str], tuple[str, ...]] = {}
-    for setup in profile.servers:
-        named = [cell.data for cell in setup.accuracy]
-        for data in [*named, *(cell.data for cell in setup.acceptance)]:
-            questions.setdefault(data, find(project, data))
-        for drafted in setup.acceptance:
-            count = drafted.prompts.of(quick=subject.quick)
-            prompts[setup.name, drafted.name] = few_shot_prompts(
-                questions[drafted.data], count, fewshot=drafted.fewshot
-            )
+    asked = gather(project, profile, quick=subject.quick, say=say)
     return Bench(
         project=project,
         upstream=subject.upstream,
@@ -160,8 +150,8 @@ def _bench(subject: Subject, say: Say) -> Bench:
         environment=subject.environment,
         client=Client(ensure(project, "lm-eval", progress=say)),
         model=models.ensure(project, profile.model),
-        questions=questions,
-        prompts=prompts,
+        questions=asked.questions,
+        prompts=asked.prompts,
         folder=project.build / "runs" / profile.name,
         say=say,
     )

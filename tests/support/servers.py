@@ -13,7 +13,7 @@ import pytest
 from harness.models.boots import BootFacts, Part
 from harness.models.facts import Answer
 from harness.models.profile import Profile, ServerSetup
-from harness.workflows.verify import executor
+from harness.workflows.verify import asked, executor
 from harness.workflows.verify import run as workflow
 from harness.workflows.verify.boots import Bench, Start
 from tests.support.facts import SOURCE, boot, right_answers
@@ -114,8 +114,8 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Servers:
     questions = SimpleNamespace(source=SOURCE)
     monkeypatch.setattr(workflow, "ensure", lambda *a, **k: environment)
     monkeypatch.setattr(workflow.models, "ensure", lambda *a, **k: model)
-    monkeypatch.setattr(workflow, "find", lambda *a, **k: questions)
-    monkeypatch.setattr(workflow, "few_shot_prompts", lambda *a, **k: ("p",) * 20)
+    monkeypatch.setattr(asked, "find", lambda *a, **k: questions)
+    monkeypatch.setattr(asked, "few_shot_prompts", lambda *a, **k: ("p",) * 20)
     monkeypatch.setattr(workflow, "state_overlay", lambda *a, **k: None)
     monkeypatch.setattr(executor, "run_start", made.run)
     return made

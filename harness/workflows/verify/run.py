@@ -12,7 +12,6 @@ from pathlib import Path
 from harness.errors import ExitCode, PatchError, UsageError
 from harness.evidence.pairing import Pair
 from harness.measure import model as models
-from harness.measure.questions import Questions, few_shot_prompts, find
 from harness.measure.runner import Client
 from harness.models.base import validate
 from harness.models.pin import Upstream
@@ -29,6 +28,7 @@ from harness.processes import sigterm_interrupts
 from harness.report.profiles import show_in_readme
 from harness.runtime.environment import Environment, adopt, ensure
 from harness.series.checkout import Checkout, apply
+from harness.workflows.verify.asked import gather
 from harness.workflows.verify.assemble import Evidence, assemble, comparisons
 from harness.workflows.verify.boots import Bench, state_overlay
 from harness.workflows.verify.campaign import Campaign
@@ -168,21 +168,7 @@ def _bench(run: _Run) -> Bench:
     environment = _environment(run)
     client = Client(ensure(run.project, "lm-eval", progress=run.say))
     model = models.ensure(run.project, _model(options))
-    questions: dict[str, Questions] = {}
-    prompts: dict[tuple[str, str], tuple[str, ...]] = {}
-    for setup in profile.servers:
-        named = [cell.data for cell in setup.accuracy]
-        named += [cell.data for cell in setup.acceptance]
-        for data in named:
-            if data not in questions:
-                questions[data] = find(run.project, data)
-                source = questions[data].source
-                run.say(f"questions: {source.name} ({source.origin.value})")
-        for drafted in setup.acceptance:
-            count = drafted.prompts.of(quick=options.quick)
-            prompts[setup.name, drafted.name] = few_shot_prompts(
-                questions[drafted.data], count, fewshot=drafted.fewshot
-            )
+    asked = gather(run.project, profile, quick=options.quick, say=run.say)
     return Bench(
         project=run.project,
         upstream=run.upstream,
@@ -191,8 +177,8 @@ def _bench(run: _Run) -> Bench:
         environment=environment,
         client=client,
         model=model,
-        questions=questions,
-        prompts=prompts,
+        questions=asked.questions,
+        prompts=asked.prompts,
         folder=run.project.build / "runs" / profile.name,
         say=run.say,
     )
