@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -118,12 +119,17 @@ def _commits(git: Git, base: str) -> list[_Commit]:
 
 
 def _titles(git: Git, folder: Path, series: Series) -> dict[str, str]:
-    """Each entry's title, by its number, as its file has it."""
-    return {
-        entry.number: read_message(git, folder / entry.file).subject
-        for entry in series.patches
-        if (folder / entry.file).is_file()
-    }
+    """Each entry's title, by its number, as its file has it.
+
+    A file that is gone or spoilt has none: it is written anew.
+    """
+    titles = {}
+    for entry in series.patches:
+        path = folder / entry.file
+        with contextlib.suppress(UsageError):
+            if path.is_file():
+                titles[entry.number] = read_message(git, path).subject
+    return titles
 
 
 def _match(

@@ -54,6 +54,16 @@ def test_an_amended_commit_may_change_more_files(toy: Toy) -> None:
     assert [t.path for t in toy.series.patch("0002").targets] == [ALPHA, BETA]
 
 
+@pytest.mark.parametrize("spoilt", [b"spoilt\n", None])
+def test_a_spoilt_or_lost_file_is_written_anew(toy: Toy, spoilt: bytes | None) -> None:
+    before = toy.snapshot()
+    file = toy.series.patches[0].file
+    path = toy.project.patches / file
+    path.unlink() if spoilt is None else path.write_bytes(spoilt)
+    assert toy.refresh().written == (file,)
+    assert toy.snapshot() == before
+
+
 def test_a_new_commit_becomes_the_next_patch(toy: Toy) -> None:
     toy.edit(ALPHA, "alpha_15 = 15", "alpha_15 = 0")
     toy.commit_all("Zero another alpha")
