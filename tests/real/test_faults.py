@@ -108,7 +108,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 def _slim(path: Path) -> None:
     """As few questions and requests in a whole run as in a quick one, and no gsm8k:
-    enough for faults, and a third of the time."""
+    enough for faults."""
     few, count = re.subn(
         r"full: [\d.]+, quick: ([\d.]+)", r"full: \1, quick: \1", path.read_text()
     )

@@ -102,7 +102,7 @@ class Campaign:
         peers = (base.content, last.content)
 
         def start(state: TreeState, setup: ServerSetup) -> Start:
-            return only_start(state, setup, seed=SEED, block=QUICK, peers=peers)
+            return only_start(state, setup, seed=SEED, name=QUICK, peers=peers)
 
         with Jobs(self.profile.jobs) as jobs:
             ahead = [last] if self.profile.jobs > 1 and last is not base else []
@@ -124,7 +124,7 @@ class Campaign:
         peers = tuple(state.content for state in self.states)
 
         def run(state: TreeState, setup: ServerSetup) -> BootFacts | None:
-            start = only_start(state, setup, seed=SEED, block=TIMING, peers=peers)
+            start = only_start(state, setup, seed=SEED, name=TIMING, peers=peers)
             return self.executor.run(start)
 
         for setup in self.profile.servers:

@@ -22,14 +22,14 @@ def only_start(
     setup: ServerSetup,
     *,
     seed: int,
-    block: str,
+    name: str,
     peers: tuple[str, ...],
 ) -> Start:
     """The one start of a state that gets no other; it is timed as well."""
     if not setup.serving:
         return answers_start(state, setup)
     parts = frozenset({Part.ANSWERS, Part.TIMING})
-    return Start(state, setup, parts, 1, seed, block, peers)
+    return Start(state, setup, parts, 1, seed, name, peers)
 
 
 def coverage_starts(
