@@ -20,6 +20,7 @@ from harness import files
 from harness.errors import InfrastructureError, UsageError
 from harness.git import Git
 from harness.paths import Project
+from harness.runtime.bytecode import bytecode_folder
 from harness.runtime.environment import Environment, base_version
 from harness.runtime.variables import child_environment
 
@@ -199,7 +200,7 @@ def _variables(
     plugins: Mapping[str, str],
 ) -> dict[str, str]:
     caches = folder / "caches"
-    bytecode = project.build / "bytecode" / f"{environment.name}-{environment.key}"
+    bytecode = bytecode_folder(environment, project.build)
     # Bytecode is trusted by time and size of its source; a tree that was changed and
     # changed back within a second must not meet the old one.
     shutil.rmtree(bytecode / str(tree).lstrip("/"), ignore_errors=True)

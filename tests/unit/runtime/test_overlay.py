@@ -16,6 +16,8 @@ from harness.paths import Project
 from harness.runtime.environment import Environment
 from harness.runtime.overlay import prepare
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 SEEN = """
 import importlib.metadata as m, json, sys, vllm
 points = {p.name: p.value for p in m.entry_points(group="vllm.general_plugins")}
