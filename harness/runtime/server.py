@@ -44,6 +44,9 @@ _LOOK = 0.5
 _REPORT_PATIENCE = 5.0
 """Seconds from a process's end until its supervisor must have told us."""
 
+_STARTS = 3
+"""Of a server whose ports are taken from it."""
+
 _TOKEN_COUNTER = "vllm:generation_tokens"
 _ENGINE_TITLES = ("VLLM::EngineCore", "VLLM::Worker")
 
@@ -317,6 +320,9 @@ class Server:
 def serve(overlay: Overlay, spec: ServerSpec, folder: Path) -> Iterator[Server]:
     """A ready server; everything it started is gone when the context is left.
 
+    A start that lost a port to another program is repeated: vLLM picks ports for its
+    processes first and binds them later.
+
     Args:
         folder: Gets ``server-<n>.log``, one per boot, and the proof's files.
 
@@ -324,6 +330,19 @@ def serve(overlay: Overlay, spec: ServerSpec, folder: Path) -> Iterator[Server]:
         ServerError: It failed to start; names the cause and shows the log's end.
         InfrastructureError: Something it started could not be ended.
     """
+    with contextlib.ExitStack() as started:
+        for further in reversed(range(_STARTS)):
+            try:
+                server = started.enter_context(_boot(overlay, spec, folder))
+                break
+            except ServerError as error:
+                if error.diagnosis.cause is not Cause.PORT or not further:
+                    raise
+        yield server
+
+
+@contextlib.contextmanager
+def _boot(overlay: Overlay, spec: ServerSpec, folder: Path) -> Iterator[Server]:
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     log, proof_folder = _next_boot(folder)

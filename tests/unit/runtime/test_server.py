@@ -118,7 +118,6 @@ def test_a_start_with_endless_progress_meets_the_deadline(
     [
         ("raise", Cause.EXCEPTION, "ValueError: the weights have the wrong shape at "),
         ("memory", Cause.MEMORY, "can't allocate memory"),
-        ("port", Cause.PORT, "Address already in use"),
         ("signal", Cause.SIGNAL, "was killed by SIGSEGV"),
         ("arguments", Cause.ARGUMENTS, "unrecognized arguments: --nonsense"),
         ("syntax", Cause.SYNTAX, "invalid syntax at /tree/vllm/models/broken.py:1"),
@@ -142,6 +141,23 @@ def test_a_failed_start_names_its_cause_in_one_line(
     assert "\n" not in error.line()
     assert str(tmp_path / "out" / "server-1.log") in error.line()
     assert error.detail
+
+
+def test_a_start_that_lost_a_port_is_repeated(
+    fake_overlay: Overlay, fake_spec: Spec, tmp_path: Path
+) -> None:
+    with serve(fake_overlay, fake_spec("port-once"), tmp_path) as server:
+        assert server.log == tmp_path / "server-2.log"
+    assert "Address already in use" in (tmp_path / "server-1.log").read_text()
+
+
+def test_ports_that_are_always_taken_are_a_failed_start(
+    fake_overlay: Overlay, fake_spec: Spec, tmp_path: Path
+) -> None:
+    error = failure_of(fake_overlay, fake_spec("port"), tmp_path)
+    assert error.diagnosis.cause is Cause.PORT
+    assert "Address already in use" in error.line()
+    assert str(tmp_path / "server-3.log") in error.line()
 
 
 def test_a_deaf_orphan_in_another_session_is_ended_too(
