@@ -115,8 +115,7 @@ def _patch(found: Evidence, entry: PatchEntry, index: int) -> PatchResult:
             compared.append(comparison)
             signals += compare(arms)
             kept |= {name: len(pairs) for name, pairs in flipped(arms).items()}
-    if not signals:
-        signals.append(_unserved(found, entry))
+    signals += _unmeasured(found, entry, nothing_else=not signals)
     served, probed = _exercise(found, entry, before, after)
     files = _together(served, probed)
     counts = Exercise(
@@ -180,19 +179,27 @@ def comparisons(found: Evidence) -> list[tuple[Comparison, Arms]]:
     ]
 
 
-def _unserved(found: Evidence, entry: PatchEntry) -> Signal:
-    """Why no served state tells anything of this patch."""
-    base = found.states[0].label
-    for setup in found.plans:
-        facts = found.facts.get((base, setup))
-        if facts and facts.answers is None:
-            reason = next(iter(facts.failures.values()), "was not started")
-            return invalid(f"serving {setup}, unpatched", reason)
-    return Signal(
-        name="serving",
-        answer=Answer.CANT_TELL,
-        reason=f"no serving process of this profile imports a file of {entry.number}",
-    )
+def _unmeasured(
+    found: Evidence, entry: PatchEntry, *, nothing_else: bool
+) -> list[Signal]:
+    """What no served state could tell of this patch.
+
+    A base that could not be served leaves open what its processes import: the rest may
+    then speak for a patch only if the profile says that no server runs it.
+    """
+    signals: list[Signal] = []
+    coverage = found.profile.coverage.get(entry.number)
+    if nothing_else or not coverage or coverage.runs:
+        base = found.states[0].label
+        for setup in found.plans:
+            facts = found.facts.get((base, setup))
+            if facts and facts.answers is None:
+                reason = next(iter(facts.failures.values()), "was not started")
+                signals.append(invalid(f"serving {setup}, unpatched", reason))
+    if nothing_else and not signals:
+        reason = f"no serving process of this profile imports a file of {entry.number}"
+        signals.append(Signal(name="serving", answer=Answer.CANT_TELL, reason=reason))
+    return signals
 
 
 def _exercise(

@@ -16,6 +16,7 @@ import pytest
 
 from harness.errors import ExitCode, InfrastructureError, UsageError
 from harness.models.base import load
+from harness.models.probe_report import PatchProbes, ProbeReport, ProbeVerdict
 from harness.models.profile import HubModel, ModelSource, Profile
 from harness.models.signal import Verdict
 from harness.models.summary import Summary
@@ -286,6 +287,40 @@ def test_a_base_that_does_not_start_says_nothing_of_any_patch(
     for patch in summary.patches.values():
         assert patch.verdict is Verdict.INFRASTRUCTURE
         assert "failed to start" in patch.judgement.reasons[0]
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_probes_do_not_stand_in_for_a_base_that_does_not_start(
+    toy: Toy, servers: Servers, monkeypatch: pytest.MonkeyPatch, runs: bool
+) -> None:
+    def fail(start: Start) -> None:
+        raise InfrastructureError("failed to start", where="server")
+
+    held = PatchProbes(
+        patch="0001",
+        verdict=ProbeVerdict.HOLDS,
+        before="base",
+        after="0001",
+        scenarios=("one",),
+        ranks=1,
+        compared=1,
+        changes=(),
+        problems=(),
+        standins=(),
+        figures=(),
+        executed={},
+        executed_before={},
+    )
+    report = ProbeReport(quick=False, seconds=1, patches=(held,), facts="facts.json")
+    monkeypatch.setattr(workflow, "probe", lambda suite: Probed(report))
+    servers.before = fail
+    note = {"runs": runs, "note": "What the servers run."}
+    data = PROFILE.model_dump(mode="json") | {"coverage": {"0001": note}}
+    summary, _ = _verify(toy, Profile.model_validate(data))
+    signals = {signal.name: signal for signal in summary.patches["0001"].signals}
+    assert ("serving mtp, unpatched" in signals) == runs
+    judged = summary.patches["0001"].verdict is Verdict.INFRASTRUCTURE
+    assert judged == runs
 
 
 def test_a_failed_start_is_tried_again_next_time(toy: Toy, servers: Servers) -> None:
