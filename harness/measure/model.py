@@ -10,8 +10,10 @@ from pathlib import Path
 
 from harness import files
 from harness.errors import UsageError
-from harness.models.profile import HubModel, LocalModel, ModelSource
+from harness.measure import made_model
+from harness.models.profile import HubModel, LocalModel, MadeModel, ModelSource
 from harness.paths import Project
+from harness.runtime.environment import Environment
 
 
 @dataclass(frozen=True)
@@ -45,14 +47,20 @@ class ReadyModel:
         ]
 
 
-def ensure(project: Project, source: ModelSource) -> ReadyModel:
-    """The model of a profile.
+def ensure(
+    project: Project, source: ModelSource, environment: Environment
+) -> ReadyModel:
+    """The model of a profile; one that is made here is built on first use.
 
     Raises:
         UsageError: A local folder is no model, or the revision of one on the hub is
             not known.
+        InfrastructureError: It can't be built, or is not what was built.
     """
     match source:
+        case MadeModel():
+            folder = made_model.ensure(source, environment)
+            return ReadyModel(str(folder), folder, made_model.hashes(folder))
         case LocalModel():
             folder = project.root / source.path
             if not (folder / "config.json").is_file():
@@ -69,7 +77,10 @@ def ensure(project: Project, source: ModelSource) -> ReadyModel:
 
 
 def described(source: ModelSource) -> ReadyModel:
-    """The model as command lines name it, without looking for it."""
+    """The model as command lines name it, without looking for it.
+
+    One that is made here has no place before: a word stands for its folder.
+    """
     match source:
         case HubModel():
             # The tokenizer is the server's and the clients' own business there.
@@ -77,6 +88,8 @@ def described(source: ModelSource) -> ReadyModel:
             return ReadyModel(name, Path(name), {}, source.revision, mode)
         case LocalModel():
             return ReadyModel(source.path, Path(source.path), {})
+        case MadeModel():
+            return ReadyModel("MODEL", Path("MODEL"), {})
 
 
 def _hashes(folder: Path) -> dict[str, str]:

@@ -34,6 +34,9 @@ PluginTarget = Annotated[
 ]
 """``module:function`` below ``harness.inside``, loaded in every vLLM process."""
 
+Builder = Annotated[str, StringConstraints(pattern=r"^harness\.inside(\.\w+)+$")]
+"""A module below ``harness.inside`` that writes a model: ``--out DIR --seed N``."""
+
 _PARALLEL = re.compile(r"--(tensor|data|pipeline)-parallel-size=\d+")
 _RAY = frozenset({"--data-parallel-backend=ray", "--distributed-executor-backend=ray"})
 
@@ -48,6 +51,14 @@ class Device(StrEnum):
     CUDA = "cuda"
     ROCM = "rocm"
     XPU = "xpu"
+
+
+class MadeModel(Model):
+    """A model whose weights a builder of this repository makes, on the spot."""
+
+    kind: Literal["made"]
+    builder: Builder
+    seed: Annotated[int, Field(ge=0)]
 
 
 class LocalModel(Model):
@@ -82,7 +93,7 @@ class HubModel(Model):
     tokenizer than the server's a benchmark's prompts have other lengths."""
 
 
-ModelSource = Annotated[LocalModel | HubModel, Field(discriminator="kind")]
+ModelSource = Annotated[MadeModel | LocalModel | HubModel, Field(discriminator="kind")]
 
 
 class Speculation(Model):

@@ -149,7 +149,7 @@ def _bench(subject: Subject, say: Say) -> Bench:
         quick=subject.quick,
         environment=subject.environment,
         client=Client(ensure(project, "lm-eval", progress=say)),
-        model=models.ensure(project, profile.model),
+        model=models.ensure(project, profile.model, subject.environment),
         questions=asked.questions,
         prompts=asked.prompts,
         folder=project.build / "runs" / profile.name,

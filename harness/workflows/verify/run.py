@@ -167,7 +167,7 @@ def _bench(run: _Run) -> Bench:
     options, profile = run.options, run.options.profile
     environment = _environment(run)
     client = Client(ensure(run.project, "lm-eval", progress=run.say))
-    model = models.ensure(run.project, _model(options))
+    model = models.ensure(run.project, _model(options), environment)
     asked = gather(run.project, profile, quick=options.quick, say=run.say)
     return Bench(
         project=run.project,

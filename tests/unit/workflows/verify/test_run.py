@@ -425,7 +425,7 @@ def test_the_commit_of_a_hub_model_comes_from_the_command_line(
     asked = []
     ready = SimpleNamespace(digest="d", location="m", tokenizer=Path("m"))
 
-    def ensure(project: object, source: ModelSource) -> object:
+    def ensure(project: object, source: ModelSource, environment: object) -> object:
         asked.append(source)
         return ready
 
