@@ -219,6 +219,13 @@ class ServerSetup(Model):
     """``--max-model-len``."""
     speculation: Speculation | None = None
     plugins: dict[str, PluginTarget] = Field(default_factory=dict)
+    patches: tuple[Number, ...] = ()
+    """Patches that get a state of their own on this server, if it imports them; none
+    means all. Others are left to other servers, or judged with the next of these."""
+    quick: bool = True
+    """Whether a quick run serves it too."""
+    traced: bool = True
+    """Whether executed lines are traced on it: a start of its own for each state."""
     accuracy: tuple[AccuracyCell, ...] = ()
     serving: tuple[ServingCell, ...] = ()
     acceptance: tuple[AcceptanceCell, ...] = ()
@@ -323,6 +330,10 @@ class Profile(Model):
     page: str | None = None
     """Where its results are shown, from the repository's root; None: in
     ``results/<tag>/<name>/report.md``."""
+
+    def served(self, *, quick: bool) -> tuple[ServerSetup, ...]:
+        """The servers of a whole run, or of a quick one."""
+        return tuple(server for server in self.servers if server.quick or not quick)
 
     @model_validator(mode="after")
     def _names_differ(self) -> Profile:

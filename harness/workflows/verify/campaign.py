@@ -98,15 +98,16 @@ class Campaign:
 
     def _quick(self, probe: Callable[[], Probed]) -> Probed:
         """One start for each state: its timing is one pair, and judges nothing."""
-        base, last = self.states[0], self.states[-1]
-        peers = (base.content, last.content)
+        base = self.states[0]
 
         def start(state: TreeState, setup: ServerSetup) -> Start:
+            peers = (base.content, self._last(setup).content)
             return only_start(state, setup, seed=SEED, name=QUICK, peers=peers)
 
         with Jobs(self.profile.jobs) as jobs:
-            ahead = [last] if self.profile.jobs > 1 and last is not base else []
-            for setup in self.profile.servers:
+            for setup in self.profile.served(quick=True):
+                last = self._last(setup)
+                ahead = [last] if self.profile.jobs > 1 and last is not base else []
                 first = jobs.submit(self.executor.run, start(base, setup))
                 # Side by side, the whole series is served before it is known whether
                 # a server imports any of it: it nearly always does.
@@ -137,6 +138,15 @@ class Campaign:
                 self._trace(jobs, setup, self._answered(setup))
             return probing.result()
 
+    def _last(self, setup: ServerSetup) -> TreeState:
+        """The last state that this server may get."""
+        own = [
+            state
+            for state in self.states[1:]
+            if not setup.patches or state.patches[-1].number in setup.patches
+        ]
+        return own[-1] if own else self.states[0]
+
     def _untimed(self, probe: Callable[[], Probed]) -> Probed:
         base = self.states[0]
         with Jobs(self.profile.jobs) as jobs:
@@ -164,7 +174,12 @@ class Campaign:
         executed = {
             path for path in self.series.paths() if first and first.proof.executed(path)
         }
-        chosen = plan(self.states, frozenset(executed), quick=self.quick)
+        chosen = plan(
+            self.states,
+            frozenset(executed),
+            quick=self.quick,
+            only=frozenset(setup.patches),
+        )
         self.plans[setup.name] = chosen
         return chosen
 
@@ -179,8 +194,9 @@ class Campaign:
     def _trace(
         self, jobs: Jobs, setup: ServerSetup, comparisons: Sequence[Comparison]
     ) -> None:
-        for start in coverage_starts(comparisons, setup):
-            jobs.submit(self.executor.run, start)
+        if setup.traced:
+            for start in coverage_starts(comparisons, setup):
+                jobs.submit(self.executor.run, start)
 
     def _timed(self, setup: ServerSetup, chosen: Plan) -> None:
         """Blocks of all served states."""

@@ -127,7 +127,11 @@ class Plan:
 
 
 def plan(
-    states: tuple[TreeState, ...], executed: frozenset[str], *, quick: bool
+    states: tuple[TreeState, ...],
+    executed: frozenset[str],
+    *,
+    quick: bool,
+    only: frozenset[str] = frozenset(),
 ) -> Plan:
     """Decide which states need servers of their own.
 
@@ -139,23 +143,34 @@ def plan(
         executed: Files that the base's serving processes import.
         quick: Serve the base and the whole series only, and judge the patches that
             are executed together.
+        only: Patches that get a state of their own here; none means all. Others that
+            are executed are judged together with the next of these, or not here.
     """
     served = [states[0]]
     speaks = {BASE: BASE}
     reasons = {BASE: "the unpatched tree"}
     comparisons: list[Comparison] = []
+    passed: list[PatchEntry] = []
     for state in states[1:]:
         entry = state.patches[-1]
-        if any(target.path in executed for target in entry.targets):
-            name = f"{served[-1].label}-{state.label}"
-            comparisons.append(Comparison(name, served[-1], state, (entry,)))
-            served.append(state)
-            reasons[state.label] = f"serving processes import a file of {entry.number}"
-        else:
+        if not any(target.path in executed for target in entry.targets):
             reasons[state.label] = (
                 f"no serving process imports a file of {entry.number}; "
                 f"{served[-1].label} speaks for it"
             )
+        elif only and entry.number not in only:
+            passed.append(entry)
+            reasons[state.label] = (
+                f"{entry.number} is left to other servers; {served[-1].label} speaks "
+                "for it"
+            )
+        else:
+            name = f"{served[-1].label}-{state.label}"
+            patches = (*passed, entry)
+            comparisons.append(Comparison(name, served[-1], state, patches))
+            passed = []
+            served.append(state)
+            reasons[state.label] = f"serving processes import a file of {entry.number}"
         speaks[state.label] = served[-1].label
     if quick and comparisons:
         return _quick(states, comparisons, served, reasons)
@@ -168,7 +183,7 @@ def _quick(
     served: list[TreeState],
     reasons: dict[str, str],
 ) -> Plan:
-    patches = tuple(c.patches[0] for c in comparisons)
+    patches = tuple(patch for c in comparisons for patch in c.patches)
     first, last = served[0], served[-1]
     speaks: dict[str, str] = {}
     for state in states:

@@ -73,6 +73,26 @@ def test_quick_serves_two_states_and_judges_together(toy: Toy) -> None:
     assert chosen.speaks_for == {BASE: BASE, "0001": "0002", "0002": "0002"}
 
 
+def test_a_patch_left_to_others_is_judged_with_the_next(toy: Toy) -> None:
+    executed = frozenset({ALPHA, BETA})
+    for quick in (False, True):
+        chosen = plan(_states(toy), executed, quick=quick, only=frozenset({"0002"}))
+        assert [s.label for s in chosen.served] == [BASE, "0002"]
+        (only,) = chosen.comparisons
+        assert [p.number for p in only.patches] == ["0001", "0002"]
+    assert "0001 is left to other servers" in chosen.reasons["0001"]
+
+
+def test_a_patch_left_to_others_at_the_end_is_not_judged(toy: Toy) -> None:
+    executed, only = frozenset({ALPHA, BETA}), frozenset({"0001"})
+    for quick in (False, True):
+        chosen = plan(_states(toy), executed, quick=quick, only=only)
+        assert [s.label for s in chosen.served] == [BASE, "0001"]
+        (comparison,) = chosen.comparisons
+        assert [p.number for p in comparison.patches] == ["0001"]
+        assert "0002 is left to other servers" in chosen.reasons["0002"]
+
+
 def test_nothing_executed_nothing_compared(toy: Toy) -> None:
     chosen = plan(_states(toy), frozenset(), quick=True)
     assert chosen.comparisons == ()
