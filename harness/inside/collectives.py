@@ -20,7 +20,6 @@ coordinator.
 
 from __future__ import annotations
 
-import atexit
 import json
 import multiprocessing
 import os
@@ -31,12 +30,10 @@ from typing import Any
 
 from harness.inside.on_import import when_imported
 from harness.inside.standins import ACTIVE
+from harness.inside.steadily import replace_text, write_steadily
 
 FOLDER = "HARNESS_COLLECTIVES_DIR"
 """Environment variable: where the files go."""
-
-PERIOD = 1.0
-"""Seconds between two looks for something new to write."""
 
 PROPOSER = "vllm.v1.spec_decode.llm_base_proposer"
 
@@ -85,9 +82,7 @@ class Ledger:
                 for (tokens, sizes, calls), count in forwards
             ],
         }
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps(data))
-        part.replace(path)
+        replace_text(path, json.dumps(data))
         self._written = noted
 
 
@@ -100,7 +95,8 @@ def _watch_proposer(folder: Path) -> None:
         original(self, *args, **kwargs)
         ledger = Ledger(_about(self))
         _watch_model(self.model, ledger)
-        _write_on_and_on(ledger, folder / f"collectives-{os.getpid()}.json")
+        path = folder / f"collectives-{os.getpid()}.json"
+        write_steadily(path, lambda: ledger.write(path), "harness-collectives")
 
     SpecDecodeBaseProposer.load_model = load_model
 
@@ -133,22 +129,3 @@ def _watch_model(model: Any, ledger: Ledger) -> None:
     # On the instance: other models of the same class are none of ours, and a model
     # under vLLM's compile decorator does not call its hooks.
     model.forward = forward
-
-
-def _write_on_and_on(ledger: Ledger, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    ledger.write(path)
-    stop = threading.Event()
-
-    def work() -> None:
-        while not stop.wait(PERIOD):
-            ledger.write(path)
-
-    def finish() -> None:
-        stop.set()
-        thread.join()
-        ledger.write(path)
-
-    thread = threading.Thread(target=work, name="harness-collectives", daemon=True)
-    thread.start()
-    atexit.register(finish)

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from harness.errors import InfrastructureError
 from harness.inside.collectives import FOLDER as FOLDER_VARIABLE
-from harness.inside.collectives import PERIOD
+from harness.measure.settling import await_settled
 from harness.models.collectives import (
     Call,
     CollectiveFacts,
@@ -29,6 +29,8 @@ PLUGIN = ("harness_collectives", "harness.inside.collectives:main")
 """For the overlay's plugins; a profile that is measured so names it."""
 
 __all__ = ["FOLDER_VARIABLE", "PLUGIN", "collect", "combine", "settled"]
+
+_PATTERN = "collectives-*.json"
 
 
 def settled(
@@ -48,17 +50,7 @@ def settled(
     Raises:
         InfrastructureError: They go on changing, or :func:`collect` fails.
     """
-    deadline = time.monotonic() + patience
-    before = None
-    while (now := _stamps(folder)) != before:
-        if time.monotonic() > deadline:
-            raise InfrastructureError(
-                f"the counts still change after {patience:.0f} s: the server is busy",
-                where=str(folder),
-            )
-        before = now
-        # Twice the writers' period, with room for a loaded machine.
-        sleep(3 * PERIOD)
+    await_settled(folder, _PATTERN, patience=patience, sleep=sleep)
     return collect(folder, workers)
 
 
@@ -69,7 +61,7 @@ def collect(folder: Path, workers: int) -> CollectiveFacts:
         InfrastructureError: A worker has written nothing or nonsense, ran no draft, was
             compiled, or workers contradict each other.
     """
-    paths = sorted(folder.glob("collectives-*.json"))
+    paths = sorted(folder.glob(_PATTERN))
     processes = [_read(path) for path in paths]
     if len(processes) != workers:
         raise InfrastructureError(
@@ -137,7 +129,3 @@ def _read(path: Path) -> ProcessCollectives:
         raise InfrastructureError(
             f"unreadable counts: {str(error).splitlines()[0]}", where=str(path)
         ) from error
-
-
-def _stamps(folder: Path) -> dict[str, int]:
-    return {p.name: p.stat().st_mtime_ns for p in folder.glob("collectives-*.json")}

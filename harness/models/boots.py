@@ -15,6 +15,7 @@ from harness.models.facts import (
     MemoryFacts,
     ServingFacts,
 )
+from harness.models.hidden_buffer import HiddenBufferFacts
 from harness.models.proof import Proof
 
 
@@ -38,6 +39,8 @@ class BootFacts(Model):
     memory: MemoryFacts | None = None
     collectives: CollectiveFacts | None = None
     """None: the profile does not count them."""
+    hidden_buffer: HiddenBufferFacts | None = None
+    """None: the profile does not watch it."""
     serving: tuple[ServingFacts, ...] = ()
     lines: dict[str, tuple[int, ...]] = {}
     """Executed lines of the target files, by path in vLLM's tree."""

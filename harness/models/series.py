@@ -49,6 +49,16 @@ class CollectiveClaim(Model):
     """Bytes per row that a rank hands in, patched over base."""
 
 
+class HiddenBufferClaim(Model):
+    """A model whose hidden-state buffer exists, with the patch, only for drafts that
+    read it."""
+
+    module: str
+    """Of the model's class."""
+    methods: tuple[str, ...]
+    """Speculative methods that read it: for these nothing changes."""
+
+
 class PatchEntry(Model):
     """One patch: what reviewers need to know that a diff does not say."""
 
@@ -63,6 +73,8 @@ class PatchEntry(Model):
     remove_when: str
     collectives: tuple[CollectiveClaim, ...] = ()
     """All changes that a served draft's collectives may show; each must show."""
+    hidden_buffer: HiddenBufferClaim | None = None
+    """The one change that a served target's buffer may show."""
 
 
 class Series(Model):

@@ -171,6 +171,7 @@ def comparisons(found: Evidence) -> list[tuple[Comparison, Arms]]:
                 found.facts.get((comparison.before.label, setup), nothing),
                 found.facts.get((comparison.after.label, setup), nothing),
                 tuple(c for entry in comparison.patches for c in entry.collectives),
+                tuple(e.hidden_buffer for e in comparison.patches if e.hidden_buffer),
                 found.noise,
             ),
         )
@@ -290,6 +291,9 @@ def _limits(found: Evidence) -> tuple[str, ...]:
             "that are executed are judged together. Speed is not judged: it is one "
             "pair of starts, timed beside other measurements where jobs allow that."
         )
+        unserved = {s.name for s in found.profile.servers} - found.plans.keys()
+        if unserved:
+            lines.append(f"QUICK: not served: {', '.join(sorted(unserved))}")
     return tuple(lines)
 
 
@@ -298,8 +302,9 @@ def _stand_ins(found: Evidence) -> dict[str, str]:
     used = [s for one in (report.patches if report else ()) for s in one.standins]
     reasons = {stand_in.name: stand_in.reason for stand_in in used}
     for facts in found.facts.values():
-        counted = facts.answers.collectives if facts.answers else None
-        reasons |= {s.name: s.reason for s in (counted.stand_ins if counted else ())}
+        answers = facts.answers
+        for noted in (answers.collectives, answers.hidden_buffer) if answers else ():
+            reasons |= {s.name: s.reason for s in (noted.stand_ins if noted else ())}
     return reasons
 
 

@@ -16,6 +16,7 @@ from harness.measure import (
     acceptance,
     accuracy,
     collectives,
+    hidden_buffer,
     memory,
     metrics,
     serving,
@@ -36,6 +37,7 @@ from harness.workflows.verify.states import TreeState
 
 COVERAGE_PLUGIN = ("harness_coverage", "harness.inside.coverage:plugin")
 _COLLECTIVES = "collectives"
+_BUFFER = "hidden-buffer"
 _COVERAGE_PROMPTS = 4
 _COVERAGE_TOKENS = 16
 
@@ -98,7 +100,7 @@ def run_start(bench: Bench, start: Start, runner: Overlay) -> BootFacts:
     folder = bench.folder / start.label
     overlay = state_overlay(bench, start.state, start.setup, start.parts)
     lines = folder / "coverage"
-    for stale in (lines, folder / _COLLECTIVES):
+    for stale in (lines, folder / _COLLECTIVES, folder / _BUFFER):
         shutil.rmtree(stale, ignore_errors=True)
     spec = _spec(bench, start, lines)
     bench.say(f"{start.label}: starting {bench.profile.served_name}")
@@ -111,12 +113,14 @@ def run_start(bench: Bench, start: Start, runner: Overlay) -> BootFacts:
         accurate = measuring.accuracy() if answers else ()
         accepted = measuring.acceptance() if answers else ()
         held = None
-        counted = None
+        counted = watched = None
         if answers:
             if _counts_collectives(start.setup):
                 counted = collectives.settled(
                     folder / _COLLECTIVES, start.setup.workers
                 )
+            if _watches_buffer(start.setup):
+                watched = hidden_buffer.settled(folder / _BUFFER)
             snapshot = metrics.scrape(measuring.endpoint)
             held = memory.measure(server.processes(), snapshot, server.log_tail(4000))
         if Part.COVERAGE in start.parts:
@@ -131,6 +135,7 @@ def run_start(bench: Bench, start: Start, runner: Overlay) -> BootFacts:
         acceptance=accepted,
         memory=held,
         collectives=counted,
+        hidden_buffer=watched,
         serving=timed,
         lines=_lines(lines, overlay.tree) if Part.COVERAGE in start.parts else {},
     )
@@ -166,6 +171,8 @@ def _spec(bench: Bench, start: Start, lines: Path) -> ServerSpec:
         env[collectives.FOLDER_VARIABLE] = str(
             bench.folder / start.label / _COLLECTIVES
         )
+    if _watches_buffer(setup):
+        env[hidden_buffer.FOLDER_VARIABLE] = str(bench.folder / start.label / _BUFFER)
     slow = 3 if Part.COVERAGE in start.parts else 1
     return replace(
         server_spec(bench.profile, setup, bench.model),
@@ -289,6 +296,10 @@ class _Measuring:
 
 def _counts_collectives(setup: ServerSetup) -> bool:
     return collectives.PLUGIN[1] in setup.plugins.values()
+
+
+def _watches_buffer(setup: ServerSetup) -> bool:
+    return hidden_buffer.PLUGIN[1] in setup.plugins.values()
 
 
 def _positions(setup: ServerSetup) -> int:

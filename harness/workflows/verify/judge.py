@@ -17,6 +17,7 @@ from harness.evidence.gates.accuracy import accuracy_signal, rate_signals
 from harness.evidence.gates.collectives import collective_signal
 from harness.evidence.gates.common import invalid
 from harness.evidence.gates.exact import logprob_signal
+from harness.evidence.gates.hidden_buffer import hidden_buffer_signal
 from harness.evidence.gates.memory import memory_signals
 from harness.evidence.gates.serving import (
     Blocks,
@@ -39,7 +40,7 @@ from harness.models.facts import (
 from harness.models.gates import Gates
 from harness.models.noise import Noise
 from harness.models.profile import ServerSetup
-from harness.models.series import CollectiveClaim
+from harness.models.series import CollectiveClaim, HiddenBufferClaim
 from harness.models.signal import Answer, Signal
 from harness.workflows.verify.states import QUICK, TIMING
 
@@ -71,6 +72,7 @@ class Arms:
     before: StateFacts
     after: StateFacts
     claims: tuple[CollectiveClaim, ...] = ()
+    buffer_claims: tuple[HiddenBufferClaim, ...] = ()
     noise: Noise | None = None
 
 
@@ -82,7 +84,8 @@ def compare(arms: Arms) -> list[Signal]:
     if arms.setup.speculation:
         for drafted in arms.setup.acceptance:
             signals += _guarded(arms, "acceptance", drafted.name, _acceptance)
-    return signals + _collectives(arms) + _memory(arms) + serving_signals_of(arms)
+    exact = _collectives(arms) + _hidden_buffer(arms)
+    return signals + exact + _memory(arms) + serving_signals_of(arms)
 
 
 def _guarded(
@@ -186,6 +189,23 @@ def _collectives(arms: Arms) -> list[Signal]:
     name = f"collectives of the draft, {arms.setup.name}"
     return [
         collective_signal(before.collectives, after.collectives, arms.claims, name=name)
+    ]
+
+
+def _hidden_buffer(arms: Arms) -> list[Signal]:
+    before, after = arms.before.answers, arms.after.answers
+    if not (before and after and before.hidden_buffer and after.hidden_buffer):
+        # Not watched by this profile; a failed start is told of by the other cells.
+        return []
+    spec = arms.setup.speculation
+    return [
+        hidden_buffer_signal(
+            before.hidden_buffer,
+            after.hidden_buffer,
+            arms.buffer_claims,
+            method=spec.method if spec else None,
+            name=f"hidden-state buffer, {arms.setup.name}",
+        )
     ]
 
 
