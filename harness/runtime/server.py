@@ -131,6 +131,12 @@ class Server:
             return
         raise ServerError(diagnosis, what="died", log=self.log)
 
+    def check_after_failure(self) -> None:
+        """As :meth:`check`, for when a client failed: a dying server takes a moment,
+        and its death is the better reason."""
+        self._process.wait(_REPORT_PATIENCE)
+        self.check()
+
     def metrics(self) -> str:
         """The server's Prometheus text.
 

@@ -36,6 +36,7 @@ from harness.runtime.server import Server, ServerSpec, serve
 from harness.workflows.verify.states import TreeState
 
 COVERAGE_PLUGIN = ("harness_coverage", "harness.inside.coverage:plugin")
+_LINES = "coverage"
 _COLLECTIVES = "collectives"
 _BUFFER = "hidden-buffer"
 _COVERAGE_PROMPTS = 4
@@ -99,45 +100,51 @@ def run_start(bench: Bench, start: Start, runner: Overlay) -> BootFacts:
     """
     folder = bench.folder / start.label
     overlay = state_overlay(bench, start.state, start.setup, start.parts)
-    lines = folder / "coverage"
-    for stale in (lines, folder / _COLLECTIVES, folder / _BUFFER):
-        shutil.rmtree(stale, ignore_errors=True)
-    spec = _spec(bench, start, lines)
+    for stale in (_LINES, _COLLECTIVES, _BUFFER):
+        shutil.rmtree(folder / stale, ignore_errors=True)
+    spec = _spec(bench, start, folder / _LINES)
     bench.say(f"{start.label}: starting {bench.profile.served_name}")
     with serve(overlay, spec, folder) as server:
         bench.say(f"{start.label}: ready after {server.start_seconds:.0f} s")
-        measuring = _Measuring(bench, start, server, runner, folder)
-        # Timing comes first: what is measured after it can't disturb it.
-        timed = measuring.serving() if Part.TIMING in start.parts else ()
-        answers = Part.ANSWERS in start.parts
-        accurate = measuring.accuracy() if answers else ()
-        accepted = measuring.acceptance() if answers else ()
-        held = None
-        counted = watched = None
-        if answers:
-            if _counts_collectives(start.setup):
-                counted = collectives.settled(
-                    folder / _COLLECTIVES, start.setup.workers
-                )
-            if _watches_buffer(start.setup):
-                watched = hidden_buffer.settled(folder / _BUFFER)
-            snapshot = metrics.scrape(measuring.endpoint)
-            held = memory.measure(server.processes(), snapshot, server.log_tail(4000))
-        if Part.COVERAGE in start.parts:
-            measuring.exercise()
-        server.check()
-        proof = server.prove(start.state.blobs)
-        seconds = server.start_seconds
+        try:
+            return _measured(_Measuring(bench, start, server, runner, folder), overlay)
+        except InfrastructureError:
+            server.check_after_failure()
+            raise
+
+
+def _measured(measuring: _Measuring, overlay: Overlay) -> BootFacts:
+    """All that the start is for; the server goes on running."""
+    start, server, folder = measuring.start, measuring.server, measuring.folder
+    # Timing comes first: what is measured after it can't disturb it.
+    timed = measuring.serving() if Part.TIMING in start.parts else ()
+    answers = Part.ANSWERS in start.parts
+    accurate = measuring.accuracy() if answers else ()
+    accepted = measuring.acceptance() if answers else ()
+    held = None
+    counted = watched = None
+    if answers:
+        if _counts_collectives(start.setup):
+            counted = collectives.settled(folder / _COLLECTIVES, start.setup.workers)
+        if _watches_buffer(start.setup):
+            watched = hidden_buffer.settled(folder / _BUFFER)
+        snapshot = metrics.scrape(measuring.endpoint)
+        held = memory.measure(server.processes(), snapshot, server.log_tail(4000))
+    if Part.COVERAGE in start.parts:
+        measuring.exercise()
+    server.check()
     return BootFacts(
-        proof=proof,
-        start_seconds=seconds,
+        proof=server.prove(start.state.blobs),
+        start_seconds=server.start_seconds,
         accuracy=accurate,
         acceptance=accepted,
         memory=held,
         collectives=counted,
         hidden_buffer=watched,
         serving=timed,
-        lines=_lines(lines, overlay.tree) if Part.COVERAGE in start.parts else {},
+        lines=_lines(folder / _LINES, overlay.tree)
+        if Part.COVERAGE in start.parts
+        else {},
     )
 
 

@@ -10,6 +10,7 @@ from harness.models.boots import BootFacts, Part
 from harness.models.summary import Boot
 from harness.runtime.overlay import Overlay
 from harness.workflows.verify.boots import Bench, Start, run_start
+from harness.workflows.verify.deaths import repeated
 from harness.workflows.verify.judge import StateFacts
 from harness.workflows.verify.schedule import Block
 from harness.workflows.verify.store import Store, key
@@ -57,6 +58,8 @@ class Executor:
             except InfrastructureError as error:
                 failure = _one_line(error)
                 self.bench.say(f"{start.label}: {failure}")
+                if start.state.patches and Part.ANSWERS in start.parts:
+                    note.death = repeated(error, lambda: self._again(start))
             else:
                 self.store.put(key(self.bench, start), facts)
         if facts is None:
@@ -68,6 +71,11 @@ class Executor:
         reused = kept is not None
         self.boots.append(_boot(start, facts, reused=reused, failure=failure))
         return facts
+
+    def _again(self, start: Start) -> None:
+        """What it yields is not used: the first attempt stays a failed measurement."""
+        self.bench.say(f"{start.label}: once more, to see whether that is an accident")
+        run_start(self.bench, start, self.runner)
 
 
 def _file(start: Start, facts: BootFacts, note: StateFacts) -> None:

@@ -52,13 +52,15 @@ class StateFacts:
     """All that was measured of one state on one server setup.
 
     ``timings`` maps the round and the number of the block to the start's facts.
-    ``failures`` holds one line for every part that could not be measured.
+    ``failures`` holds one line for every part that could not be measured, ``death``
+    the exception that ended the server in two fresh starts, if one did.
     """
 
     answers: BootFacts | None = None
     timings: dict[tuple[str, int], BootFacts] = field(default_factory=dict)
     coverage: BootFacts | None = None
     failures: dict[str, str] = field(default_factory=dict)
+    death: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Arms:
 
 def compare(arms: Arms) -> list[Signal]:
     """Every signal of one comparison; what was not measured is invalid, not absent."""
-    signals: list[Signal] = []
+    signals = _death(arms)
     for cell in arms.setup.accuracy:
         signals += _guarded(arms, "accuracy", cell.name, _accuracy)
     if arms.setup.speculation:
@@ -179,6 +181,18 @@ def _acceptance(
     if lowest:
         signals.append(floor_signal(counts[1], lowest, name=f"{name}: absolute floor"))
     return signals
+
+
+def _death(arms: Arms) -> list[Signal]:
+    """A server that dies each time, though the one of the state before serves."""
+    if arms.before.answers is None or not arms.after.death:
+        return []
+    reason = f"two fresh starts of {arms.setup.name} died of {arms.after.death}"
+    return [
+        Signal(
+            name=f"server {arms.setup.name} lives", answer=Answer.WORSE, reason=reason
+        )
+    ]
 
 
 def _collectives(arms: Arms) -> list[Signal]:

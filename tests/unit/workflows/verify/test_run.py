@@ -22,6 +22,7 @@ from harness.models.signal import Verdict
 from harness.models.summary import Summary
 from harness.readme import markers
 from harness.report.profiles import PART
+from harness.runtime.failure import Cause, Diagnosis, ServerError
 from harness.workflows.verify import run as workflow
 from harness.workflows.verify.boots import Start
 from harness.workflows.verify.claims import Probed, Suite
@@ -109,6 +110,31 @@ def test_a_regression_is_the_patch_s_that_made_it(toy: Toy, servers: Servers) ->
     ] * 30
     assert summary.patches["0002"].flips == {}
     assert "- silent: " in report
+
+
+@pytest.mark.parametrize(
+    ("ends", "verdict"),
+    [
+        (["RuntimeError: a"] * 2, Verdict.REGRESSED),
+        (["RuntimeError: a", "RuntimeError: b"], Verdict.INFRASTRUCTURE),
+        (["RuntimeError: a"], Verdict.INFRASTRUCTURE),
+    ],
+)
+def test_a_server_that_dies_each_time_is_its_patch_s_fault(
+    toy: Toy, servers: Servers, ends: list[str], verdict: Verdict
+) -> None:
+    left = list(ends)
+
+    def before(start: Start) -> None:
+        if start.state.label == "0002" and left:
+            diagnosis = Diagnosis(Cause.EXCEPTION, left.pop(0))
+            raise ServerError(diagnosis, what="died", log=Path("none.log"))
+
+    servers.before = before
+    summary, _ = _verify(toy, quick=True)
+    assert summary.patches["0002"].verdict is verdict
+    caught = verdict is Verdict.REGRESSED
+    assert ("server mtp lives" in summary.patches["0002"].judgement.caught_by) == caught
 
 
 def test_quick_judges_together_in_one_start_a_state(toy: Toy, servers: Servers) -> None:
