@@ -104,7 +104,7 @@ def client_arguments(
     deadlines: Deadlines,
 ) -> list[str]:
     """What follows ``lm_eval``; nothing is left to a default that matters."""
-    model_arguments = {
+    model_arguments: dict[str, object] = {
         "base_url": url,
         "model": model,
         # Text goes to the server, whose tokenizer decides; lm-eval needs none, and
@@ -116,7 +116,11 @@ def client_arguments(
         "seed": cell.seed,
         "timeout": int(deadlines.request),
     }
-    generation = {"max_gen_toks": cell.max_gen_toks, "temperature": 0}
+    generation: dict[str, object] = {
+        "max_gen_toks": cell.max_gen_toks,
+        "temperature": cell.temperature,
+        "do_sample": cell.temperature > 0,
+    }
     if cell.logprobs:
         generation["logprobs"] = 0
     return [
@@ -128,7 +132,7 @@ def client_arguments(
         *("--num_fewshot", str(cell.fewshot)),
         *("--limit", str(count)),
         *("--batch_size", "1"),
-        *("--gen_kwargs", "do_sample=False", *_pairs(generation)),
+        *("--gen_kwargs", *_pairs(generation)),
         *("--seed", str(cell.seed)),
         "--log_samples",
         *("--output_path", str(output)),
@@ -184,5 +188,5 @@ def _environment(client: Client, endpoint: Endpoint, copies: str) -> dict[str, s
     }
 
 
-def _pairs(values: dict[str, object] | dict[str, int]) -> list[str]:
+def _pairs(values: dict[str, object]) -> list[str]:
     return [f"{key}={value}" for key, value in values.items()]

@@ -163,7 +163,7 @@ def _completions(
 
 def _completion(exchange: Exchange, asked: Asked, where: str) -> _Completion:
     for name, expected in (
-        ("temperature", 0),
+        ("temperature", asked.cell.temperature),
         ("max_tokens", asked.cell.max_gen_toks),
         ("seed", asked.cell.seed),
     ):

@@ -152,6 +152,8 @@ class AccuracyCell(Model):
     """Loss of accuracy that must be excluded here; None: as the gates say."""
     seed: Annotated[int, Field(ge=0)] = 1234
     """Chooses the few-shot examples; goes with each request too."""
+    temperature: Annotated[float, Field(ge=0)] = 0
+    """0: greedy; else each answer is sampled, with ``seed``."""
 
 
 class ServingCell(Model):

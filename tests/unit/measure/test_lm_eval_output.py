@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ class Run:
     samples: list[dict[str, Any]] = field(default_factory=list)
     results: dict[str, Any] = field(default_factory=dict)
     exchanges: list[Exchange] = field(default_factory=list)
+    asked: Asked = ASKED
 
     def read(self, folder: Path, source: QuestionSource) -> AccuracyFacts:
         out = folder / "m"
@@ -48,7 +49,7 @@ class Run:
         (out / "samples_local_gsm8k_1.jsonl").write_text("".join(lines))
         (out / "results_1.json").write_text(json.dumps(self.results))
         return read(
-            folder, self.exchanges, ASKED, source=source, seconds=1.0, command=["x"]
+            folder, self.exchanges, self.asked, source=source, seconds=1, command=["x"]
         )
 
 
@@ -112,6 +113,15 @@ def test_answers_come_whole(run: Run, tmp_path: Path, source: QuestionSource) ->
     assert facts.answers[1].token_logprobs == (-0.5,) * 4
     assert [a.cut for a in facts.answers] == [False, True, False]
     assert (facts.task, facts.task_version, facts.task_hash) == ("gsm8k", "3.0", "abc")
+
+
+def test_answers_may_be_sampled(
+    run: Run, tmp_path: Path, source: QuestionSource
+) -> None:
+    cell = CELL.model_copy(update={"temperature": 0.5})
+    run.asked = replace(ASKED, cell=cell)
+    run.exchanges = [exchange(number, temperature=0.5) for number in range(3)]
+    assert len(run.read(tmp_path, source).answers) == 3
 
 
 def drop_question(run: Run) -> None:
