@@ -5,14 +5,16 @@ A general plugin of vLLM for the CPU worker. It does nothing unless HARNESS_BUFF
 names a folder. There each process that runs a target writes ``buffer-<pid>.json``,
 whole, about once a second while it changes::
 
-    {"pid", "role", "model": "module.Class", "stand_ins": [...],
+    {"pid", "role", "model": "module.Class", "classes": [...], "stand_ins": [...],
      "buffer": null or {"shape", "dtype", "bytes"},
      "forwards", "rows", "rows_of_residual"}
 
-``rows`` are the tokens of all forwards of the target, its warm-up included, and
-``rows_of_residual`` those of them whose row of the buffer, right after the forward, was
-bit for bit what the forward had handed to the head: the residual streams. How many
-forwards there are depends on when requests arrive; that every row is right does not.
+``classes`` are those of target and draft that belong to vLLM's models, see
+:mod:`harness.inside.own_classes`. ``rows`` are the tokens of all forwards of the
+target, its warm-up included, and ``rows_of_residual`` those of them whose row of the
+buffer, right after the forward, was bit for bit what the forward had handed to the
+head: the residual streams. How many forwards there are depends on
+when requests arrive; that every row is right does not.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from harness.inside import own_classes
 from harness.inside.on_import import when_imported
 from harness.inside.standins import ACTIVE
 from harness.inside.steadily import replace_text, write_steadily
@@ -32,6 +35,7 @@ FOLDER = "HARNESS_BUFFER_DIR"
 """Environment variable: where the files go."""
 
 RUNNER = "vllm.v1.worker.cpu_model_runner"
+MODELS = "vllm.models."
 
 
 def main() -> None:
@@ -47,10 +51,12 @@ class Watch:
     Args:
         model: Has ``get_mtp_target_hidden_states`` and, in its ``model``, the head's
             operator ``hc_head_op``, which takes the residual [tokens, streams, hidden].
+        classes: What is known of the classes of target and draft.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, classes: Any = ()) -> None:
         self._model = model
+        self._classes = list(classes)
         self._residual: Any = None
         self._lock = threading.Lock()
         self.forwards = self.rows = self.equal = 0
@@ -82,6 +88,7 @@ class Watch:
                 "pid": os.getpid(),
                 "role": multiprocessing.current_process().name,
                 "model": f"{kind.__module__}.{kind.__qualname__}",
+                "classes": self._classes,
                 "buffer": None if buffer is None else describe(buffer),
                 "forwards": self.forwards,
                 "rows": self.rows,
@@ -116,6 +123,17 @@ def describe(buffer: Any) -> dict[str, Any]:
     }
 
 
+def _classes(runner: Any) -> Any:
+    import torch
+    import vllm
+
+    draft = getattr(getattr(runner, "drafter", None), "model", None)
+    models = [model for model in (runner.model, draft) if model is not None]
+    modules = [module for model in models for module in model.modules()]
+    homes = (Path(vllm.__file__).parent, Path(torch.__file__).parent)
+    return own_classes.describe(modules, MODELS, homes)
+
+
 def _watch_runner(folder: Path) -> None:
     from vllm.v1.worker.cpu_model_runner import CPUModelRunner
 
@@ -123,7 +141,7 @@ def _watch_runner(folder: Path) -> None:
 
     def load_model(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
-        watch = Watch(self.model)
+        watch = Watch(self.model, _classes(self))
         path = folder / f"buffer-{os.getpid()}.json"
         write_steadily(path, lambda: watch.write(path), "harness-buffer")
 

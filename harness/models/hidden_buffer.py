@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from pydantic import NonNegativeInt, PositiveInt, model_validator
+from typing import Annotated
+
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from harness.models.base import Model
 from harness.models.collectives import StandInUsed
@@ -20,6 +22,14 @@ class Buffer(Model):
         return f"{self.bytes:,} bytes ({' x '.join(map(str, self.shape))} {self.dtype})"
 
 
+class ServedClass(Model):
+    """A class of target or draft, as the serving process has it."""
+
+    name: str
+    foreign: tuple[str, ...] = ()
+    """Its methods that are not the tree's own code."""
+
+
 class HiddenBufferFacts(Model):
     """One process's target model and its buffer."""
 
@@ -27,6 +37,8 @@ class HiddenBufferFacts(Model):
     role: str
     model: str
     """Module and name of the class."""
+    classes: Annotated[tuple[ServedClass, ...], Field(min_length=1)]
+    """Those of target and draft that belong to vLLM's models."""
     buffer: Buffer | None = None
     """None: there was none."""
     forwards: NonNegativeInt
@@ -45,6 +57,11 @@ class HiddenBufferFacts(Model):
                 f"{self.rows_of_residual} of {self.rows} rows, buffer {self.buffer}"
             )
         return self
+
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """Methods of served classes that are not the tree's own code."""
+        return tuple(f"{c.name}.{method}" for c in self.classes for method in c.foreign)
 
     @property
     def filled(self) -> bool:

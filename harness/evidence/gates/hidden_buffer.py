@@ -27,6 +27,9 @@ def hidden_buffer_signal(
     if base.model != patched.model:
         reason = f"{base.model} was served before, {patched.model} after"
         return Signal(name=name, answer=Answer.INVALID, reason=reason)
+    if foreign := base.foreign or patched.foreign:
+        reason = f"not the tree's own code: {', '.join(foreign)}"
+        return Signal(name=name, answer=Answer.INVALID, reason=reason)
     if not base.filled:
         return Signal(
             name=name, answer=Answer.INVALID, reason=f"unpatched: {_unfilled(base)}"
@@ -48,7 +51,8 @@ def hidden_buffer_signal(
     rows = f"; every row held the residual ({base.rows} and {patched.rows} rows)"
     if base.buffer is not None and patched.buffer is None:
         rows = f"; unpatched every one of {base.rows} rows held the residual"
-    return Signal(name=name, answer=Answer.BETTER_OR_EQUAL, reason=found + rows)
+    own = f"; all methods of {len(patched.classes)} served classes are the tree's own"
+    return Signal(name=name, answer=Answer.BETTER_OR_EQUAL, reason=found + rows + own)
 
 
 def _said(buffer: Buffer | None) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from harness.evidence.gates.hidden_buffer import hidden_buffer_signal
-from harness.models.hidden_buffer import Buffer, HiddenBufferFacts
+from harness.models.hidden_buffer import Buffer, HiddenBufferFacts, ServedClass
 from harness.models.series import HiddenBufferClaim
 from harness.models.signal import Answer, Signal
 
@@ -24,6 +24,7 @@ def facts(
         pid=1,
         role="VllmWorker",
         model=f"{AMD}.DeepseekV4ForCausalLM",
+        classes=(ServedClass(name=f"{AMD}.DeepseekV4Model"),),
         buffer=buffer,
         forwards=3,
         rows=rows,
@@ -86,6 +87,15 @@ def test_every_row_must_be_filled(right: int) -> None:
 def test_an_unpatched_tree_that_does_not_fill_it_proves_nothing() -> None:
     found = judge(facts(BUFFER, right=3), facts(BUFFER), "mtp", CLAIM)
     assert found.answer is Answer.INVALID
+
+
+def test_a_replaced_method_proves_nothing() -> None:
+    replaced = ServedClass(name=f"{AMD}.DeepseekV4Model", foreign=("forward",))
+    other = facts(None).model_copy(update={"classes": (replaced,)})
+    for base, patched in ((facts(BUFFER), other), (other, facts(None))):
+        found = judge(base, patched, None, CLAIM)
+        assert found.answer is Answer.INVALID
+        assert f"{AMD}.DeepseekV4Model.forward" in found.reason
 
 
 def test_two_models_are_not_compared() -> None:

@@ -20,6 +20,7 @@ def write(folder: Path, pid: int = 1, **changes: Any) -> Path:
         "pid": pid,
         "role": "VllmWorker",
         "model": "vllm.models.deepseek_v4.amd.model.DeepseekV4ForCausalLM",
+        "classes": [{"name": "vllm.models.deepseek_v4.amd.model.DeepseekV4Model"}],
         "buffer": SIZE,
         "forwards": 3,
         "rows": 20,
@@ -66,6 +67,7 @@ def test_two_targets_are_refused(tmp_path: Path) -> None:
         ({"rows": "many"}, "unreadable"),
         ({"rows_of_residual": 21}, "unreadable"),
         ({"buffer": None}, "unreadable"),
+        ({"classes": []}, "unreadable"),
     ],
 )
 def test_nonsense_is_refused(
