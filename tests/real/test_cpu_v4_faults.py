@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong forms of patch 0001, served through the amd class with MTP: who sees them.
+
+``make faults`` runs them, ``make test`` does not.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from harness.errors import ExitCode
+from harness.git import Git
+from harness.models.base import Model, load
+from harness.models.signal import Answer
+from harness.models.summary import Summary
+from harness.paths import Project, default_root
+from harness.report.markdown import who_spoke
+from harness.series.checkout import require_state
+
+pytestmark = [pytest.mark.vllm, pytest.mark.faults, pytest.mark.timeout(3600)]
+
+FOLDER = default_root() / "tests" / "fixtures" / "served"
+FILE = "vllm/models/deepseek_v4/amd/model.py"
+PATCH, PROFILE, SERVER = "0001", "cpu-v4", "amd-mtp"
+
+
+class Served(Model):
+    """An edit of the patched file, and what has to be seen of it."""
+
+    find: str
+    replace: str
+    caught: tuple[str, ...]
+    """Beginnings of the names of signals that must say worse."""
+    dies: bool
+    """The server dies, so that nothing else of it is measured."""
+
+
+def variants() -> dict[str, Served]:
+    return {path.stem: load(path, Served) for path in sorted(FOLDER.glob("*.yaml"))}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A copy whose profile has the one server; the probes run the lines."""
+    here = Project(default_root())
+    copy = Project(tmp_path_factory.mktemp("served") / "project")
+    shutil.copytree(here.configs, copy.configs)
+    shutil.copytree(here.patches, copy.patches)
+    path = copy.configs / "profiles" / f"{PROFILE}.yaml"
+    yaml = YAML()
+    content = yaml.load(path.read_text())
+    (server,) = (s for s in content["servers"] if s["name"] == SERVER)
+    content["servers"] = [{**server, "traced": False}]
+    yaml.dump(content, path)
+    return copy
+
+
+def _run(project: Project, *words: str) -> int:
+    command = [sys.executable, "-m", "harness", "--root", str(project.root), *words]
+    return subprocess.run(command, check=False, env=dict(os.environ)).returncode
+
+
+def _put_in(project: Project, variant: Served) -> None:
+    """The series with the edit in its patch, applied and written."""
+    shutil.rmtree(project.patches)
+    shutil.copytree(Project(default_root()).patches, project.patches)
+    assert _run(project, "apply", "--source", "sdist") == ExitCode.PASS
+    state = require_state(project)
+    file = project.checkout.resolve() / FILE
+    text = file.read_text()
+    assert text.count(variant.find) == 1, variant.find
+    file.write_text(text.replace(variant.find, variant.replace))
+    names = {"user.name": "n", "user.email": "e@f.org", "sequence.editor": "true"}
+    git = Git(project.checkout.resolve(), names)
+    git.run("commit", "-qa", f"--fixup={state.commits[PATCH]}")
+    git.run("rebase", "-q", "-i", "--autosquash", state.base)
+    assert _run(project, "refresh") == ExitCode.PASS
+
+
+@pytest.mark.parametrize("name", variants())
+def test_a_wrong_buffer_is_seen(project: Project, name: str) -> None:
+    variant = variants()[name]
+    _put_in(project, variant)
+    words = ["verify", "--source", "sdist", "--profile", PROFILE, "--quick"]
+    code = _run(project, *words)
+    path = Path(project.results) / "v0.26.0" / PROFILE / "summary.json"
+    found = load(path, Summary).patches[PATCH]
+    print(f"\n{name}: exit code {code}", *who_spoke(found.judgement), sep="\n  ")
+    assert code == ExitCode.REGRESSED
+    for wanted in variant.caught:
+        assert any(s.startswith(wanted) for s in found.judgement.caught_by), wanted
+    died = any(s.answer is Answer.INVALID for s in found.signals)
+    assert died == variant.dies
