@@ -121,22 +121,20 @@ class Campaign:
             return jobs.submit(probe).result()
 
     def _one_start_each(self, probe: Callable[[], Probed]) -> Probed:
-        """Timing and answers of a state in one start, alone; then what has no clock."""
+        """Timing and answers of a state in one start, alone; then what has no clock:
+        traced starts, and the servers that no benchmark runs on."""
         peers = tuple(state.content for state in self.states)
 
         def run(state: TreeState, setup: ServerSetup) -> BootFacts | None:
             start = only_start(state, setup, seed=SEED, name=TIMING, peers=peers)
             return self.executor.run(start)
 
-        for setup in self.profile.servers:
+        clocked = tuple(setup for setup in self.profile.servers if setup.serving)
+        for setup in clocked:
             chosen = self._planned(setup, run(self.states[0], setup))
             for state in chosen.served[1:]:
                 run(state, setup)
-        with Jobs(self.profile.jobs) as jobs:
-            probing = jobs.submit(probe)
-            for setup in self.profile.servers:
-                self._trace(jobs, setup, self._answered(setup))
-            return probing.result()
+        return self._untimed(probe, but=clocked)
 
     def _last(self, setup: ServerSetup) -> TreeState:
         """The last state that this server may get."""
@@ -147,7 +145,10 @@ class Campaign:
         ]
         return own[-1] if own else self.states[0]
 
-    def _untimed(self, probe: Callable[[], Probed]) -> Probed:
+    def _untimed(
+        self, probe: Callable[[], Probed], *, but: tuple[ServerSetup, ...] = ()
+    ) -> Probed:
+        """Probes, answers and traced starts; the answers of ``but`` are there."""
         base = self.states[0]
         with Jobs(self.profile.jobs) as jobs:
             probing = jobs.submit(probe)
@@ -155,6 +156,7 @@ class Campaign:
             firsts = {
                 jobs.submit(self.executor.run, answers_start(base, setup)): setup
                 for setup in self.profile.servers
+                if setup not in but
             }
             answers: dict[str, list[Future[BootFacts | None]]] = {}
             for first in as_completed(firsts):
@@ -165,7 +167,7 @@ class Campaign:
                     for state in chosen.served[1:]
                 ]
             for setup in self.profile.servers:
-                wait(answers[setup.name])
+                wait(answers.get(setup.name, ()))
                 self._trace(jobs, setup, self._answered(setup))
             return probing.result()
 

@@ -29,7 +29,7 @@ from harness.workflows.verify.claims import Probed, Suite
 from harness.workflows.verify.results import portable
 from harness.workflows.verify.run import Options, verify
 from tests.support.facts import answer
-from tests.support.servers import PROFILE, Servers
+from tests.support.servers import PROFILE, SETUP, Servers
 from tests.support.toy import ALPHA, BETA, TAG, Toy
 
 
@@ -177,6 +177,20 @@ def test_a_single_pair_is_timed_in_the_starts_that_answer(
         "0001-mtp-answers+timing-timing-1",
         "0002-mtp-answers+timing-timing-1",
     ]
+
+
+def test_with_a_single_pair_servers_without_a_benchmark_need_not_be_alone(
+    toy: Toy, servers: Servers
+) -> None:
+    clockless = SETUP.model_copy(update={"name": "plain", "serving": ()})
+    profile = PROFILE.model_copy(update={"servers": (clockless, SETUP)})
+    assert _verify(toy, profile, pairs=1)[1] is ExitCode.PASS
+    assert servers.made[:3] == [
+        f"{state}-mtp-answers+timing-timing-1" for state in ("base", "0001", "0002")
+    ]
+    later = set(servers.made[3:])
+    assert {f"{state}-plain-answers" for state in ("base", "0001", "0002")} < later
+    assert {"0002-mtp-coverage", "0002-plain-coverage"} < later
 
 
 def test_a_single_pair_that_looks_worse_is_timed_again(
