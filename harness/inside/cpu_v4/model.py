@@ -281,7 +281,7 @@ def _made(
     return values.to(kind)
 
 
-TARGET_SHARE = 0.6
+TARGET_SHARE = 0.3
 """How much the target's layers add to the embedding."""
 
 DRAFT_SHARE = 0.02
