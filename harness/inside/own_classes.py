@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FunctionType
@@ -36,6 +37,8 @@ def describe(objects: Iterable[Any], family: str, homes: tuple[Path, ...]) -> An
 def _foreign(kind: type, homes: tuple[Path, ...]) -> Iterator[str]:
     for name, attribute in vars(kind).items():
         for function in _functions(attribute):
+            if function.__code__.co_filename == typing.__file__:
+                continue  # What typing gives every class that follows a protocol.
             # Not unwrapped: a wrapper of ours would be the method that runs.
             file = Path(function.__code__.co_filename).resolve()
             if not any(file.is_relative_to(home.resolve()) for home in homes):

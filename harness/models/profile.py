@@ -247,6 +247,10 @@ class ServerSetup(Model):
         be."""
         return not _RAY.isdisjoint(self.arguments)
 
+    def judges(self, number: Number) -> bool:
+        """Whether what is measured here tells of this patch, if it is imported."""
+        return not self.patches or number <= max(self.patches)
+
     def server_arguments(self) -> list[str]:
         """What follows ``vllm serve MODEL``, but for name, host and port."""
         spec = self.speculation

@@ -192,11 +192,11 @@ def _unmeasured(
     coverage = found.profile.coverage.get(entry.number)
     if nothing_else or not coverage or coverage.runs:
         base = found.states[0].label
-        for setup in found.plans:
-            facts = found.facts.get((base, setup))
-            if facts and facts.answers is None:
+        for setup in found.profile.servers:
+            facts = found.facts.get((base, setup.name))
+            if facts and facts.answers is None and setup.judges(entry.number):
                 reason = next(iter(facts.failures.values()), "was not started")
-                signals.append(invalid(f"serving {setup}, unpatched", reason))
+                signals.append(invalid(f"serving {setup.name}, unpatched", reason))
     if nothing_else and not signals:
         reason = f"no serving process of this profile imports a file of {entry.number}"
         signals.append(Signal(name="serving", answer=Answer.CANT_TELL, reason=reason))

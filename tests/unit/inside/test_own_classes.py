@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from harness.inside import own_classes
 
@@ -74,6 +74,18 @@ def test_a_wrapper_is_a_replacement() -> None:
     )
     setattr(Wrapped, "forward", wrap(Layer.forward))  # noqa: B010
     assert _said(Wrapped)["Wrapped"] == ["forward"]
+
+
+def test_what_typing_adds_to_a_follower_of_a_protocol_is_not_foreign() -> None:
+    class Sized(Protocol):
+        def size(self) -> int: ...
+
+    class Follower(Sized):
+        def size(self) -> int:
+            return 1
+
+    assert "__subclasshook__" in vars(Follower)
+    assert _said(Follower)["Follower"] == []
 
 
 def test_other_families_are_left_out() -> None:
