@@ -134,6 +134,14 @@ def test_each_patch_runs_in_some_gpu_profile() -> None:
     assert numbers == {"0001", "0002", "0003", "0004", "0005"}
 
 
+def test_a_server_tells_of_patches_up_to_its_own() -> None:
+    profile = load(ROOT / "configs" / "profiles" / "cpu-v4.yaml", Profile)
+    (amd,) = (s for s in profile.servers if s.name == "amd-mtp")
+    told = [number for number in ("0001", "0002", "0004") if amd.judges(number)]
+    assert told == ["0001"]
+    assert amd.model_copy(update={"patches": ()}).judges("0004")
+
+
 def test_every_figure_that_needs_a_gpu_has_a_profile_for_it() -> None:
     wanted = set()
     for path in sorted((ROOT / "patches" / "claims").glob("*.yaml")):
