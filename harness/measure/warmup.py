@@ -17,7 +17,7 @@ from harness.errors import InfrastructureError
 from harness.models.endpoint import Endpoint
 from harness.models.profile import ServingCell
 
-_LOWEST_TOKEN, _HIGHEST_TOKEN = 10, 250
+_LOWEST_TOKEN, _HIGHEST_TOKEN = 10, 120
 """Token ids that every vocabulary has."""
 
 _SALT = 0x5EED
