@@ -29,7 +29,7 @@ from harness.runtime.environment import Environment, ensure
 from harness.series.checkout import apply
 from harness.workflows.reference_markdown import render
 from harness.workflows.verify.asked import gather
-from harness.workflows.verify.boots import Bench, Start, run_start, state_overlay
+from harness.workflows.verify.boots import Bench, Start, client_overlay, run_start
 from harness.workflows.verify.states import TreeState, series_states
 
 PROFILE = "reference"
@@ -60,11 +60,12 @@ def measure(subject: Subject, say: Say) -> ReferenceResults:
     """
     bench = _bench(subject, say)
     base = _base(subject, say)
+    client = client_overlay(bench, base)
     servers: list[ServerResult] = []
     answers: dict[str, AccuracyFacts] = {}
     for setup in subject.profile.servers:
         start = Start(base, setup, _ANSWERS)
-        facts = run_start(bench, start, state_overlay(bench, base, setup, _ANSWERS))
+        facts = run_start(bench, start, client)
         servers.append(_server(setup, facts))
         answers[setup.name] = facts.accuracy[0]
         say(_line(servers[-1]))

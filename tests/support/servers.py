@@ -116,6 +116,6 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Servers:
     monkeypatch.setattr(workflow.models, "ensure", lambda *a, **k: model)
     monkeypatch.setattr(asked, "find", lambda *a, **k: questions)
     monkeypatch.setattr(asked, "few_shot_prompts", lambda *a, **k: ("p",) * 20)
-    monkeypatch.setattr(workflow, "state_overlay", lambda *a, **k: None)
+    monkeypatch.setattr(workflow, "client_overlay", lambda *a, **k: None)
     monkeypatch.setattr(executor, "run_start", made.run)
     return made

@@ -148,6 +148,17 @@ def _measured(measuring: _Measuring, overlay: Overlay) -> BootFacts:
     )
 
 
+def client_overlay(bench: Bench, base: TreeState) -> Overlay:
+    """The tree whose benchmark client is used for all states, without plugins."""
+    return prepare(
+        bench.project,
+        base.worktree(bench.project),
+        bench.environment,
+        bench.upstream.version,
+        label="client",
+    )
+
+
 def state_overlay(
     bench: Bench, state: TreeState, setup: ServerSetup, parts: frozenset[Part]
 ) -> Overlay:

@@ -30,7 +30,7 @@ from harness.runtime.environment import Environment, adopt, ensure
 from harness.series.checkout import Checkout, apply
 from harness.workflows.verify.asked import gather
 from harness.workflows.verify.assemble import Evidence, assemble, comparisons
-from harness.workflows.verify.boots import Bench, state_overlay
+from harness.workflows.verify.boots import Bench, client_overlay
 from harness.workflows.verify.campaign import Campaign
 from harness.workflows.verify.claims import Suite, probe
 from harness.workflows.verify.executor import Executor
@@ -236,8 +236,7 @@ def prepared(
 
 
 def _executor(run: _Run, bench: Bench) -> Executor:
-    first = run.options.profile.servers[0]
-    runner = state_overlay(bench, run.states[0], first, frozenset())
+    runner = client_overlay(bench, run.states[0])
     store = Store(run.project.build / "measured", force=run.options.force)
     return Executor(bench, store, runner)
 
