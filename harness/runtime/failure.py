@@ -72,8 +72,10 @@ _PREFIX = re.compile(
 )
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _EXCEPTION = re.compile(
-    r"^(?P<name>(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt))(?::\s*(?P<text>.*))?$"
+    r"^(?P<name>(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)"
+    r"|(?:\w+\.)+exc\.\w+)(?::\s*(?P<text>.*))?$"
 )
+"""Not all are called so: torch._dynamo.exc.Unsupported."""
 _ARGUMENT_ERROR = re.compile(r"^\S+(?: \S+)?: error: (?P<text>.+)$")
 _WRAPPERS = (
     "Engine core initialization failed",
@@ -81,6 +83,7 @@ _WRAPPERS = (
     "CalledProcessError",
     "Error raised in subprocess",
     "WorkerProc initialization failed",
+    "Worker failed with error",
 )
 """What a process says when it fails because another one did."""
 _PORT = ("Address already in use", "address already in use")

@@ -42,6 +42,20 @@ def test_the_engines_exception_is_the_cause_and_not_the_servers(
     assert found.text.startswith("TypeError: 'NoneType' object is not subscriptable")
 
 
+def test_a_worker_s_exception_is_the_cause_and_not_the_engine_s(tmp_path: Path) -> None:
+    lines = lines_of(
+        tmp_path,
+        f"{ENGINE}Traceback (most recent call last):\n"
+        f'{ENGINE}  File "/tree/vllm/v1/executor.py", line 394, in result\n'
+        f"{ENGINE}RuntimeError: Worker failed with error 'Not this', see below\n"
+        f"{ENGINE}Traceback (most recent call last):\n"
+        f'{ENGINE}  File "/tree/vllm/models/x.py", line 42, in forward\n'
+        f"{ENGINE}torch._dynamo.exc.Unsupported: Not this\n",
+    )
+    found = diagnose(1, lines)
+    assert (found.file, found.line) == ("/tree/vllm/models/x.py", 42)
+
+
 def test_a_syntax_error_in_a_subprocess_is_found_below_its_wrappers(
     tmp_path: Path,
 ) -> None:
