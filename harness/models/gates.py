@@ -47,7 +47,8 @@ class Gates(Model):
     throughput_floor: Share = 0.02
     latency_floor: Share = 0.03
     expected_spread: Share = 0.05
-    """Standard deviation of one pair's log ratio, for what a run says it can find."""
+    """Standard deviation of one pair's log ratio, for what a run says it can find, and
+    for how far beyond the floor a single pair has to be to be timed again."""
     pairs: Pairs = Pairs()
     serving_accuses_only: bool = False
     """Timings can say "worse" but are not needed for a pass: on a CPU they say little

@@ -96,6 +96,7 @@ def serving_signals(
     measured: Sequence[Blocks],
     *,
     noise: Mapping[str, ArrayLike] | None = None,
+    spread: float = 0.0,
     alpha: float = ALPHA,
 ) -> list[Signal]:
     """One signal a metric; "worse" comes unconfirmed (see ``confirm``).
@@ -107,6 +108,8 @@ def serving_signals(
 
     Args:
         noise: By metric name, the log ratios of pairs of base against base.
+        spread: The expected standard deviation of one pair's log ratio. A single pair
+            shows none of its own, and is suspected only that far beyond the floor.
     """
     signals: dict[int, Signal] = {}
     logs: dict[int, Floats] = {}
@@ -118,7 +121,7 @@ def serving_signals(
             signals[index] = invalid(metric.name, str(error), gated=metric.gated)
             continue
         if logs[index].size < 2:
-            signals[index] = _single_pair(block, float(logs.pop(index)[0]))
+            signals[index] = _single_pair(block, float(logs.pop(index)[0]), spread)
     tests = _tests(measured, logs, alpha)
     for index, d in logs.items():
         base_logs = (noise or {}).get(measured[index].metric.name)
@@ -265,14 +268,18 @@ def _why_open(
     return "the interval holds both no change and a harm that matters"
 
 
-def _single_pair(block: Blocks, log_ratio: float) -> Signal:
+def _single_pair(block: Blocks, log_ratio: float, spread: float) -> Signal:
     metric = block.metric
+    numbers = _numbers(
+        block, Estimate(log_ratio, -math.inf, math.inf, 0.9), None, None, math.inf
+    )
+    harm = -1 if metric.higher_is_better else 1
     return Signal(
         name=metric.name,
         answer=Answer.CANT_TELL,
         reason=f"{percent(log_ratio)} in one pair: no spread, so no interval",
-        numbers=_numbers(
-            block, Estimate(log_ratio, -math.inf, math.inf, 0.9), None, None, math.inf
+        numbers=numbers.model_copy(
+            update={"floor": math.exp(harm * (metric.log_floor + spread))}
         ),
         gated=metric.gated,
     )

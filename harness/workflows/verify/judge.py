@@ -297,7 +297,10 @@ def speed_logs(arms: Arms) -> dict[str, tuple[float, ...]]:
 def _speed(arms: Arms, name: str, cell: str, round_name: str) -> list[Signal] | None:
     measured = _blocks(arms, name, cell, round_name)
     noise = arms.noise.log_ratios if arms.noise else None
-    return serving_signals(measured, noise=noise) if measured else None
+    if not measured:
+        return None
+    spread = arms.gates.expected_spread
+    return serving_signals(measured, noise=noise, spread=spread)
 
 
 def _blocks(arms: Arms, name: str, cell: str, round_name: str) -> list[Blocks]:

@@ -16,6 +16,7 @@ from harness.evidence.gates.serving import (
     confirm,
     plan,
     serving_signals,
+    suspected,
 )
 from harness.models.signal import Answer
 
@@ -161,6 +162,21 @@ def test_one_pair_has_no_interval():
     assert signal.answer is Answer.CANT_TELL
     assert signal.numbers is not None
     assert signal.numbers.interval is None
+
+
+def test_one_pair_is_suspected_beyond_floor_and_expected_spread_only():
+    def looks(ratio: float, spread: float) -> bool:
+        block = Blocks(TPOT, [100.0], [100.0 * ratio])
+        (signal,) = serving_signals([block], spread=spread)
+        return suspected(signal)
+
+    assert looks(1.05, 0.0)
+    assert not looks(1.05, 0.05)
+    assert looks(1.10, 0.05)
+    (signal,) = serving_signals([Blocks(THROUGHPUT, [100.0], [95.0])], spread=0.05)
+    assert not suspected(signal)
+    (signal,) = serving_signals([Blocks(THROUGHPUT, [100.0], [90.0])], spread=0.05)
+    assert suspected(signal)
 
 
 def test_numbers_are_ratios():
