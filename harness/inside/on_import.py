@@ -22,6 +22,8 @@ _waiting: dict[str, list[Callable[[], None]]] = {}
 _seeing: list[tuple[Callable[[str], bool], Names]] = []
 _shown: list[Names] = [{}]
 """What the modules that are being imported find, the innermost last."""
+_kept: Names = {}
+"""What was there before, under the names that are shown now."""
 _installed = False
 _ABSENT = object()
 
@@ -80,9 +82,6 @@ def _names_for(module: str) -> Names:
     return found
 
 
-_kept: list[dict[tuple[str, str], Any]] = []
-
-
 def _enter(names: Names) -> None:
     """Show ``names`` instead of what the importing module was shown."""
     _restore()
@@ -97,18 +96,17 @@ def _leave() -> None:
 
 
 def _show(names: Names) -> None:
-    kept = {}
     for (module, attribute), value in names.items():
         # A module may make an attribute when it is asked for it: then it has none.
         source = sys.modules[module]
-        kept[module, attribute] = vars(source).get(attribute, _ABSENT)
+        _kept[module, attribute] = vars(source).get(attribute, _ABSENT)
         setattr(source, attribute, value)
-    _kept.append(kept)
 
 
 def _restore() -> None:
-    for (module, attribute), value in (_kept.pop() if _kept else {}).items():
+    for (module, attribute), value in _kept.items():
         if value is _ABSENT:
             delattr(sys.modules[module], attribute)
         else:
             setattr(sys.modules[module], attribute, value)
+    _kept.clear()

@@ -8,7 +8,6 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import files
 from harness.errors import UsageError
 from harness.measure import made_model
 from harness.models.profile import HubModel, LocalModel, MadeModel, ModelSource
@@ -65,7 +64,7 @@ def ensure(
             folder = project.root / source.path
             if not (folder / "config.json").is_file():
                 raise UsageError("no model in this folder", where=str(folder))
-            return ReadyModel(str(folder), folder, _hashes(folder))
+            return ReadyModel(str(folder), folder, made_model.hashes(folder))
         case HubModel():
             if source.revision is None:
                 raise UsageError(
@@ -90,11 +89,3 @@ def described(source: ModelSource) -> ReadyModel:
             return ReadyModel(source.path, Path(source.path), {})
         case MadeModel():
             return ReadyModel("MODEL", Path("MODEL"), {})
-
-
-def _hashes(folder: Path) -> dict[str, str]:
-    return {
-        path.name: files.sha256_file(path)
-        for path in sorted(folder.iterdir())
-        if path.is_file()
-    }

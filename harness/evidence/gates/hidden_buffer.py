@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.evidence.gates.common import invalid
 from harness.models.hidden_buffer import Buffer, HiddenBufferFacts
 from harness.models.series import HiddenBufferClaim
 from harness.models.signal import Answer, Signal
@@ -26,14 +27,11 @@ def hidden_buffer_signal(
     """
     if base.model != patched.model:
         reason = f"{base.model} was served before, {patched.model} after"
-        return Signal(name=name, answer=Answer.INVALID, reason=reason)
+        return invalid(name, reason)
     if foreign := base.foreign or patched.foreign:
-        reason = f"not the tree's own code: {', '.join(foreign)}"
-        return Signal(name=name, answer=Answer.INVALID, reason=reason)
+        return invalid(name, f"not the tree's own code: {', '.join(foreign)}")
     if not base.filled:
-        return Signal(
-            name=name, answer=Answer.INVALID, reason=f"unpatched: {_unfilled(base)}"
-        )
+        return invalid(name, f"unpatched: {_unfilled(base)}")
     wanted, why = base.buffer, "no change is claimed"
     for claim in claims:
         if base.model.startswith(f"{claim.module}."):

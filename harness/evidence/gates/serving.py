@@ -270,17 +270,12 @@ def _why_open(
 
 def _single_pair(block: Blocks, log_ratio: float, spread: float) -> Signal:
     metric = block.metric
-    numbers = _numbers(
-        block, Estimate(log_ratio, -math.inf, math.inf, 0.9), None, None, math.inf
-    )
-    harm = -1 if metric.higher_is_better else 1
+    effect = Estimate(log_ratio, -math.inf, math.inf, 0.9)
     return Signal(
         name=metric.name,
         answer=Answer.CANT_TELL,
         reason=f"{percent(log_ratio)} in one pair: no spread, so no interval",
-        numbers=numbers.model_copy(
-            update={"floor": math.exp(harm * (metric.log_floor + spread))}
-        ),
+        numbers=_numbers(block, effect, None, None, math.inf, spread=spread),
         gated=metric.gated,
     )
 
@@ -291,8 +286,13 @@ def _numbers(
     tests: _Tests | None,
     noise: float | None,
     mde: float,
+    *,
+    spread: float = 0.0,
 ) -> Numbers:
-    """Figures of one metric; logs become ratios, harm beyond the floor included."""
+    """Figures of one metric; logs become ratios, harm beyond the floor included.
+
+    ``spread`` puts the floor so much further out.
+    """
     metric = block.metric
     harm = -1 if metric.higher_is_better else 1
     ratio = Estimate(
@@ -308,7 +308,7 @@ def _numbers(
         effect_unit="ratio",
         effect=ratio.value,
         interval=bounds(ratio) if math.isfinite(effect.high) else None,
-        floor=math.exp(harm * metric.log_floor),
+        floor=math.exp(harm * (metric.log_floor + spread)),
         mde=math.exp(harm * mde) if math.isfinite(mde) else None,
         noise=None if noise is None else math.exp(harm * noise),
         p=None if tests is None else max(tests.t, tests.flip or 0.0),

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from harness.inside.cpu_v4.attention import decode_ends
+
 
 def install_indexer() -> None:
     """Let the indexer's layer call its ROCm operator's function directly."""
@@ -90,8 +92,7 @@ def one_by_one(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Ten
                 q, kv_cache, weights, context_lens, block_tables, max_model_len
             )
         if context_lens.ndim == 1:
-            behind = next_n - 1 - torch.arange(next_n)
-            context_lens = (context_lens.view(-1, 1) - behind).clamp(min=0)
+            context_lens = decode_ends(context_lens, next_n, requests * next_n)
         return function(
             q.reshape(requests * next_n, 1, *q.shape[2:]),
             kv_cache,

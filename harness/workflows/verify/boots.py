@@ -107,13 +107,13 @@ def run_start(bench: Bench, start: Start, runner: Overlay) -> BootFacts:
     with serve(overlay, spec, folder) as server:
         bench.say(f"{start.label}: ready after {server.start_seconds:.0f} s")
         try:
-            return _measured(_Measuring(bench, start, server, runner, folder), overlay)
+            return _measured(_Measuring(bench, start, server, runner, folder))
         except InfrastructureError:
             server.check_after_failure()
             raise
 
 
-def _measured(measuring: _Measuring, overlay: Overlay) -> BootFacts:
+def _measured(measuring: _Measuring) -> BootFacts:
     """All that the start is for; the server goes on running."""
     start, server, folder = measuring.start, measuring.server, measuring.folder
     # Timing comes first: what is measured after it can't disturb it.
@@ -142,7 +142,7 @@ def _measured(measuring: _Measuring, overlay: Overlay) -> BootFacts:
         collectives=counted,
         hidden_buffer=watched,
         serving=timed,
-        lines=_lines(folder / _LINES, overlay.tree)
+        lines=_lines(folder / _LINES, server.overlay.tree)
         if Part.COVERAGE in start.parts
         else {},
     )
