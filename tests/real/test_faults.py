@@ -7,11 +7,8 @@ which signal, and which ones stayed silent, is printed.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,12 +16,12 @@ import pytest
 from ruamel.yaml import YAML
 
 from harness.errors import ExitCode
-from harness.git import Git
 from harness.models.base import load
 from harness.models.signal import Judgement
 from harness.models.summary import Summary
-from harness.paths import DATA_VARIABLE, Project, default_root
+from harness.paths import Project, default_root
 from harness.report.markdown import who_spoke
+from tests.support.faulty import put_in, restore_patches, run_harness
 
 pytestmark = [pytest.mark.vllm, pytest.mark.faults, pytest.mark.timeout(3600)]
 
@@ -121,28 +118,13 @@ def _slim(path: Path) -> None:
         yaml.dump(profile, stream)
 
 
-def _run(project: Project, *words: str) -> int:
-    data = Project(default_root()).data
-    known = {DATA_VARIABLE: str(data)} if (data / "gsm8k").is_dir() else {}
-    command = [sys.executable, "-m", "harness", "--root", str(project.root), *words]
-    return subprocess.run(command, check=False, env={**os.environ, **known}).returncode
-
-
 def _put_in(project: Project, fault: Fault) -> None:
     """The series with the fault in its last patch, applied and written."""
-    shutil.rmtree(project.patches)
-    shutil.copytree(Project(default_root()).patches, project.patches)
+    restore_patches(project)
     for claims in (project.patches / CLAIMS).iterdir():
         if not fault.claims or claims.stem != PATCH:
             claims.unlink()
-    assert _run(project, "apply", "--source", "sdist") == ExitCode.PASS
-    file = project.checkout.resolve() / fault.file
-    text = file.read_text()
-    assert text.count(fault.old) == 1, f"{fault.old!r} is not in {fault.file} once"
-    file.write_text(text.replace(fault.old, fault.new))
-    git = Git(project.checkout.resolve(), {"user.name": "n", "user.email": "e@f.org"})
-    git.run("commit", "-qa", "--amend", "--no-edit")
-    assert _run(project, "refresh") == ExitCode.PASS
+    put_in(project, PATCH, fault.file, fault.old, fault.new)
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -152,7 +134,7 @@ def test_a_fault_is_caught_by_the_signal_that_can_see_it(
     fault = FAULTS[name]
     _put_in(project, fault)
     words = ["--quick"] if fault.quick else []
-    code = _run(project, "verify", "--source", "sdist", *words)
+    code = run_harness(project, "verify", "--source", "sdist", *words)
     summary = load(project.results / "v0.26.0" / "cpu" / "summary.json", Summary)
     judgement = summary.patches[PATCH].judgement
     print(f"\n{name}: exit code {code}", *who_spoke(judgement), sep="\n  ")

@@ -9,8 +9,7 @@ import pytest
 
 from harness import processes
 from harness.paths import Project
-from harness.runtime import environment
-from harness.runtime.variables import child_environment
+from tests.support.measured import run_script
 
 SCRIPT = Path(__file__).with_name("measured") / "observers.py"
 
@@ -18,11 +17,6 @@ SCRIPT = Path(__file__).with_name("measured") / "observers.py"
 @pytest.mark.vllm
 @pytest.mark.timeout(900)
 def test_observers_count_what_happens(project: Project, tmp_path: Path) -> None:
-    python = environment.ensure(project, "vllm-cpu").python
-    log = tmp_path / "log.txt"
-    env = {**child_environment(), "PYTHONPATH": str(project.root)}
-    processes.run(
-        [str(python), str(SCRIPT)], log=log, timeout=600, env=env, cwd=tmp_path
-    ).check("observers")
+    log = run_script(project, SCRIPT, tmp_path, timeout=600).check("observers").log
     said = [line for line in processes.tail(log, 50) if line.endswith(": ok")]
     assert len(said) == 8, log.read_text()
