@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
@@ -12,6 +12,29 @@ from harness import processes
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_LOOK = 0.5
+"""Seconds after which a waiting thread looks for signals."""
+
+
+def as_completed(futures: Iterable[Future[T]]) -> Iterator[Future[T]]:
+    """As the standard library's, but Ctrl-C is heard while it waits.
+
+    The kernel may hand a signal to any thread. Python notes it there, and raises
+    KeyboardInterrupt in the main thread as soon as that one wakes: in a wait without a
+    timeout only when the work has ended, minutes later.
+    """
+    left = set(futures)
+    while left:
+        done, left = wait(left, timeout=_LOOK, return_when=FIRST_COMPLETED)
+        yield from done
+
+
+def result(future: Future[T]) -> T:
+    """What the work returned; Ctrl-C is heard while it runs."""
+    for _ in as_completed([future]):
+        pass
+    return future.result()
 
 
 class Jobs:
@@ -45,7 +68,7 @@ class Jobs:
         try:
             if kind is None:
                 for future in self._futures:
-                    future.result()
+                    result(future)
         except BaseException:
             self._end()
             raise

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
 from harness import processes
 from harness.errors import InfrastructureError
-from harness.jobs import Jobs
+from harness.jobs import Jobs, as_completed, result
 
 LONG = [sys.executable, "-c", "import time; print('begun', flush=True); time.sleep(60)"]
 
@@ -69,6 +72,32 @@ def test_an_interruption_ends_the_commands_and_drops_the_rest(tmp_path: Path) ->
     assert time.monotonic() - began < 30
     assert ended == [-15]
     assert begun == []
+
+
+@pytest.mark.parametrize("wait", [result, lambda one: list(as_completed([one]))])
+def test_an_interruption_is_heard_whichever_thread_gets_it(
+    tmp_path: Path, wait: Callable[[Future[int]], object]
+) -> None:
+    ended: list[int] = []
+    waiting = threading.Event()
+
+    def work() -> int:
+        assert waiting.wait(30)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        ended.append(processes.run(LONG, log=tmp_path / "long", timeout=60).status)
+        return ended[0]
+
+    def interrupted() -> None:
+        with Jobs(1) as jobs:
+            job = jobs.submit(work)
+            waiting.set()
+            wait(job)
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert time.monotonic() - began < 30
+    assert ended == [-15]
 
 
 def test_a_command_started_during_the_end_is_ended_too(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ starts that answer: these run alone then, before the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, as_completed, wait
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from harness.evidence.gates.serving import plan as expectation
-from harness.jobs import Jobs
+from harness.jobs import Jobs, as_completed, result
 from harness.models.boots import BootFacts
 from harness.models.noise import Noise
 from harness.models.profile import Profile, ServerSetup
@@ -113,12 +113,12 @@ class Campaign:
                 # a server imports any of it: it nearly always does.
                 for state in ahead:
                     jobs.submit(self.executor.run, start(state, setup))
-                chosen = self._planned(setup, first.result())
+                chosen = self._planned(setup, result(first))
                 for state in chosen.served[1:]:
                     if state not in ahead:
                         jobs.submit(self.executor.run, start(state, setup))
                 self._trace(jobs, setup, chosen.comparisons)
-            return jobs.submit(probe).result()
+            return result(jobs.submit(probe))
 
     def _one_start_each(self, probe: Callable[[], Probed]) -> Probed:
         """Timing and answers of a state in one start, alone; then what has no clock:
@@ -167,9 +167,10 @@ class Campaign:
                     for state in chosen.served[1:]
                 ]
             for setup in self.profile.servers:
-                wait(answers.get(setup.name, ()))
+                for _ in as_completed(answers.get(setup.name, ())):
+                    pass
                 self._trace(jobs, setup, self._answered(setup))
-            return probing.result()
+            return result(probing)
 
     def _planned(self, setup: ServerSetup, first: BootFacts | None) -> Plan:
         """What is served next; nothing more, if the base could not be served."""
