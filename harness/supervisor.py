@@ -34,6 +34,9 @@ PR_SET_CHILD_SUBREAPER = 36
 LEFTOVER_GRACE = 5.0
 """Most seconds that a finished command's own children get to end by themselves."""
 
+COLLECT_PATIENCE = 10.0
+"""Seconds that the kernel gets to finish the processes that are dead."""
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -85,14 +88,15 @@ class Supervisor:
             self._control = -1
         self._stopping = True
 
-    def _reap(self) -> None:
+    def _reap(self) -> bool:
+        """Collect the dead; whether children are left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return False
             if pid == 0:
-                return
+                return True
             if pid == self._pid:
                 self._status = os.waitstatus_to_exitcode(status)
                 _say(exit=self._status)
@@ -112,7 +116,11 @@ class Supervisor:
             for pid in left:
                 _signal(pid, signal.SIGKILL)
             self._step(0.05)
-        self._reap()
+        # A process with many threads is a zombie some time before it can be collected
+        # and its memory is free.
+        deadline = time.monotonic() + COLLECT_PATIENCE
+        while self._reap() and time.monotonic() < deadline:
+            time.sleep(0.01)
 
 
 def descendants(root: int) -> list[int]:
