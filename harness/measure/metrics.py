@@ -13,11 +13,12 @@ from pydantic import ValidationError
 
 from harness.errors import InfrastructureError
 from harness.models.endpoint import Endpoint
-from harness.models.facts import DraftCounts
+from harness.models.facts import DraftCounts, StepFacts
 
 WHERE = "the server's metrics"
 
 _SPECULATION = "vllm:spec_decode_num_"
+_STEP = "vllm:inter_token_latency_seconds"
 _MAX_PREFIX_HITS = 0.01
 """Share of prompt tokens from the prefix cache above which the cache is measured."""
 
@@ -34,6 +35,15 @@ class Snapshot:
     """Finished requests by reason."""
     cache_blocks: int = 0
     block_tokens: int = 0
+    step_seconds: float = 0.0
+    step_count: float = 0.0
+
+    @property
+    def steps(self) -> StepFacts | None:
+        """The steps of requests beyond their first; None if there was none."""
+        if not (self.step_count and self.step_seconds):
+            return None
+        return StepFacts(count=round(self.step_count), seconds=self.step_seconds)
 
     @property
     def work(self) -> tuple[object, ...]:
@@ -70,6 +80,7 @@ def parse(text: str) -> Snapshot:
     positions: dict[int, float] = {}
     reasons: dict[str, float] = {}
     blocks, block_tokens = 0, 0
+    steps = {"sum": 0.0, "count": 0.0}
     try:
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
@@ -77,6 +88,10 @@ def parse(text: str) -> Snapshot:
                 if family.name == "vllm:cache_config_info":
                     blocks += _integer(labels.get("num_gpu_blocks"))
                     block_tokens = _integer(labels.get("block_size"))
+                elif family.name == _STEP:
+                    kind = sample.name.rpartition("_")[2]
+                    if kind in steps:
+                        steps[kind] += value
                 elif sample.name == f"{family.name}_total":
                     totals[family.name] = totals.get(family.name, 0) + value
                     if family.name == f"{_SPECULATION}accepted_tokens_per_pos":
@@ -89,7 +104,15 @@ def parse(text: str) -> Snapshot:
         raise InfrastructureError(f"not readable: {error}", where=WHERE) from error
     if "vllm:generation_tokens" not in totals:
         raise InfrastructureError("hold no vllm:generation_tokens", where=WHERE)
-    return Snapshot(totals, positions, reasons, blocks, block_tokens)
+    return Snapshot(
+        totals,
+        positions,
+        reasons,
+        cache_blocks=blocks,
+        block_tokens=block_tokens,
+        step_seconds=steps["sum"],
+        step_count=steps["count"],
+    )
 
 
 def settled(

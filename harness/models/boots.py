@@ -14,6 +14,7 @@ from harness.models.facts import (
     AccuracyFacts,
     MemoryFacts,
     ServingFacts,
+    StepFacts,
 )
 from harness.models.hidden_buffer import HiddenBufferFacts
 from harness.models.proof import Proof
@@ -37,6 +38,8 @@ class BootFacts(Model):
     accuracy: tuple[AccuracyFacts, ...] = ()
     acceptance: tuple[AcceptanceFacts, ...] = ()
     memory: MemoryFacts | None = None
+    steps: StepFacts | None = None
+    """None: no request had more than one step, or the release does not tell."""
     collectives: CollectiveFacts | None = None
     """None: the profile does not count them."""
     hidden_buffer: HiddenBufferFacts | None = None

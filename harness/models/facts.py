@@ -227,6 +227,21 @@ class AcceptanceFacts(Model):
         return add_drafts(self.batches)
 
 
+class StepFacts(Model):
+    """Steps of all requests of a server beyond their first, by the server's clock.
+
+    vLLM counts one latency for every step that gives a request tokens, however many.
+    """
+
+    count: PositiveInt
+    seconds: PositiveFloat
+
+    @property
+    def mean_ms(self) -> float:
+        """Milliseconds a step."""
+        return 1000 * self.seconds / self.count
+
+
 class MemoryFacts(Model):
     """What a server holds after its work."""
 

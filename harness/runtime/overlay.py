@@ -20,6 +20,7 @@ from harness import files
 from harness.errors import InfrastructureError, UsageError
 from harness.git import Git
 from harness.paths import Project
+from harness.runtime import model_infos
 from harness.runtime.bytecode import bytecode_folder
 from harness.runtime.environment import Environment, base_version
 from harness.runtime.variables import child_environment
@@ -101,7 +102,7 @@ def prepare(
     entries = "".join(f"{name} = {value}\n" for name, value in loaded.items())
     described = _distribution(packages, *_PLUGIN_DISTRIBUTION)
     files.write_atomic(described / "entry_points.txt", f"[{_PLUGIN_GROUP}]\n{entries}")
-    _take_over_model_infos(folder)
+    model_infos.take_over(folder, tree, environment)
     # A link and not the project's folder: nothing else there may be importable.
     (packages / "harness").symlink_to(Path(__file__).resolve().parent.parent)
     return Overlay(
@@ -112,20 +113,6 @@ def prepare(
         plugins=loaded,
         env=_variables(project, tree, folder, environment, loaded),
     )
-
-
-def _take_over_model_infos(folder: Path) -> None:
-    """Give a new overlay what vLLM found out about its model classes for another one.
-
-    vLLM inspects a class in a process of its own, ten seconds each, and keeps the
-    result with a hash of the class's file; it does not use one whose file differs.
-    Nothing else in an overlay's caches is shared: compiled code must be its own.
-    """
-    own = folder / "caches" / "vllm" / "modelinfos"
-    for other in sorted(folder.parent.glob("*/caches/vllm/modelinfos/*.json")):
-        if not (own / other.name).exists():
-            own.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(other, own / other.name)
 
 
 def link_compiled(tree: Path, site_packages: Path) -> list[str]:

@@ -27,7 +27,7 @@ from harness.inside.ports import free_port
 from harness.inside.proof import FOLDER as PROOF_FOLDER
 from harness.models.proof import Proof
 from harness.processes import STOP_GRACE, Supervised, tail
-from harness.runtime import failure, proof
+from harness.runtime import failure, model_infos, proof
 from harness.runtime.failure import Cause, Diagnosis, ServerError
 from harness.runtime.overlay import Overlay
 
@@ -370,6 +370,7 @@ def _boot(overlay: Overlay, spec: ServerSpec, folder: Path) -> Iterator[Server]:
         ) as process:
             server = Server(overlay, spec, process, port, key, proof_folder)
             server._await_ready()
+            model_infos.keep(overlay.folder, overlay.tree, overlay.environment)
             yield server
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

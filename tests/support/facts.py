@@ -17,6 +17,7 @@ from harness.models.facts import (
     Outcome,
     QuestionSource,
     ServingFacts,
+    StepFacts,
 )
 from harness.models.proof import ModuleProof, ProcessProof, Proof
 
@@ -149,6 +150,7 @@ def boot(
         accuracy=(accuracy(answers),) if answers else (),
         acceptance=(acceptance(accepted),) if accepted else (),
         memory=memory if answers else None,
+        steps=StepFacts(count=10, seconds=1.0) if answers else None,
         serving=(serving(speed),) if speed else (),
         lines=lines or {},
     )

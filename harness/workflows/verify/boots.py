@@ -40,7 +40,7 @@ _LINES = "coverage"
 _COLLECTIVES = "collectives"
 _BUFFER = "hidden-buffer"
 _COVERAGE_PROMPTS = 4
-_COVERAGE_TOKENS = 16
+_COVERAGE_TOKENS = 8
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _measured(measuring: _Measuring) -> BootFacts:
     answers = Part.ANSWERS in start.parts
     accurate = measuring.accuracy() if answers else ()
     accepted = measuring.acceptance() if answers else ()
-    held = None
+    held = steps = None
     counted = watched = None
     if answers:
         if _counts_collectives(start.setup):
@@ -129,6 +129,7 @@ def _measured(measuring: _Measuring) -> BootFacts:
         if _watches_buffer(start.setup):
             watched = hidden_buffer.settled(folder / _BUFFER)
         snapshot = metrics.scrape(measuring.endpoint)
+        steps = snapshot.steps
         held = memory.measure(server.processes(), snapshot, server.log_tail(4000))
     if Part.COVERAGE in start.parts:
         measuring.exercise()
@@ -139,6 +140,7 @@ def _measured(measuring: _Measuring) -> BootFacts:
         accuracy=accurate,
         acceptance=accepted,
         memory=held,
+        steps=steps,
         collectives=counted,
         hidden_buffer=watched,
         serving=timed,

@@ -26,6 +26,7 @@ from harness.evidence.gates.serving import (
     serving_signals,
     suspected,
 )
+from harness.evidence.gates.steps import step_signal
 from harness.evidence.pairing import Pair, pair
 from harness.evidence.statistics.acceptance import Acceptance
 from harness.evidence.statistics.blocks import log_ratios
@@ -87,7 +88,8 @@ def compare(arms: Arms) -> list[Signal]:
         for drafted in arms.setup.acceptance:
             signals += _guarded(arms, "acceptance", drafted.name, _acceptance)
     exact = _collectives(arms) + _hidden_buffer(arms)
-    return signals + exact + _memory(arms) + serving_signals_of(arms)
+    shown = _memory(arms) + _steps(arms)
+    return signals + exact + shown + serving_signals_of(arms)
 
 
 def _guarded(
@@ -230,6 +232,14 @@ def _memory(arms: Arms) -> list[Signal]:
         return []
     name = f"memory {arms.setup.name}"
     return memory_signals(before.memory, after.memory, name=name)
+
+
+def _steps(arms: Arms) -> list[Signal]:
+    before, after = arms.before.answers, arms.after.answers
+    if not (before and after and before.steps and after.steps):
+        return []
+    name = f"server {arms.setup.name}"
+    return [step_signal(before.steps, after.steps, name=name)]
 
 
 def _counts(facts: AcceptanceFacts) -> Acceptance:

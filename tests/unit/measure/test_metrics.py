@@ -11,6 +11,7 @@ from harness.errors import InfrastructureError
 from harness.measure import metrics
 from harness.measure.metrics import Snapshot, parse
 from harness.models.endpoint import Endpoint
+from harness.models.facts import StepFacts
 
 NAME = "vllm:spec_decode_num"
 TEXT = """\
@@ -29,6 +30,14 @@ vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="1",position="1"} 0.0
 # TYPE vllm:request_success_total counter
 vllm:request_success_total{engine="0",finished_reason="stop"} 2.0
 vllm:request_success_total{engine="1",finished_reason="stop"} 1.0
+# TYPE vllm:inter_token_latency_seconds histogram
+vllm:inter_token_latency_seconds_bucket{engine="0",le="0.1"} 3.0
+vllm:inter_token_latency_seconds_bucket{engine="0",le="+Inf"} 4.0
+vllm:inter_token_latency_seconds_count{engine="0"} 4.0
+vllm:inter_token_latency_seconds_sum{engine="0"} 0.5
+vllm:inter_token_latency_seconds_bucket{engine="1",le="+Inf"} 1.0
+vllm:inter_token_latency_seconds_count{engine="1"} 1.0
+vllm:inter_token_latency_seconds_sum{engine="1"} 0.25
 # TYPE vllm:cache_config_info gauge
 vllm:cache_config_info{block_size="128",engine="0",num_gpu_blocks="64"} 1.0
 vllm:cache_config_info{block_size="128",engine="1",num_gpu_blocks="32"} 1.0
@@ -54,6 +63,9 @@ def test_engines_are_summed() -> None:
     assert found.by_position == {0: 9, 1: 2}
     assert found.by_reason == {"stop": 3}
     assert (found.cache_blocks, found.block_tokens) == (96, 128)
+    assert found.steps == StepFacts(count=5, seconds=0.75)
+    assert found.steps.mean_ms == 150
+    assert ZERO.steps is None
 
 
 @pytest.mark.parametrize("text", ["", "<html>not metrics</html>", "a b c d\n"])

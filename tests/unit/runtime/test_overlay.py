@@ -13,6 +13,7 @@ import pytest
 from harness.errors import InfrastructureError, UsageError
 from harness.git import Git
 from harness.paths import Project
+from harness.runtime import model_infos
 from harness.runtime.environment import Environment
 from harness.runtime.overlay import prepare
 
@@ -168,6 +169,26 @@ def test_what_is_known_of_model_classes_is_taken_over(
     taken.write_text('{"hash": "2"}')
     prepare(project, tree, python, "0.26.0", label="patched")
     assert taken.read_text() == '{"hash": "2"}'
+
+
+def test_what_a_tree_showed_of_its_classes_is_kept_for_all_clones(
+    tree: Path, tmp_path: Path
+) -> None:
+    python = environment(installed(tmp_path))
+    first = prepare(Project(tmp_path / "one"), tree, python, "0.26.0", label="base")
+    found = model_infos.model_infos(first.folder) / "a-B.json"
+    found.parent.mkdir(parents=True)
+    found.write_text('{"hash": "1"}')
+    model_infos.keep(first.folder, tree, python)
+    clone = prepare(Project(tmp_path / "two"), tree, python, "0.26.0", label="base")
+    own = model_infos.model_infos(clone.folder)
+    assert (own / "a-B.json").read_text() == '{"hash": "1"}'
+    # Another content of the tree has results of its own.
+    git = Git(tree, {"user.name": "x", "user.email": "x@example.invalid"})
+    (tree / "vllm" / "__init__.py").write_text("changed = 1\n")
+    git.run("commit", "-qam", "changed")
+    other = prepare(Project(tmp_path / "three"), tree, python, "0.26.0", label="base")
+    assert not model_infos.model_infos(other.folder).exists()
 
 
 def test_another_version_is_refused(tree: Path, tmp_path: Path) -> None:

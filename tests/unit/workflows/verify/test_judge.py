@@ -50,6 +50,10 @@ def test_equal_states_pass_where_speed_only_accuses() -> None:
     signals = _compare(_state(), _state(), gates=Gates(serving_accuses_only=True))
     assert {s.answer for s in signals if s.gated} == {Answer.BETTER_OR_EQUAL}
     assert combine(signals, RAN).verdict is Verdict.PASS
+    assert {s.name for s in signals if not s.gated} >= {
+        "memory mtp: KV-cache blocks",
+        "server mtp: time per step",
+    }
 
 
 def test_nothing_passes_whose_lines_nothing_ran() -> None:
