@@ -9,6 +9,7 @@ keeps what came back.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,6 +53,13 @@ class Exchange:
         return {"request": self.request, "status": self.status, "body": self.body}
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that gives up leaves its connections; it says itself why."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class Recorder:
     """A loopback server in front of ``endpoint``, for the time of the context.
 
@@ -62,7 +70,6 @@ class Recorder:
     def __init__(self, endpoint: Endpoint, *, timeout: float) -> None:
         self._exchanges: list[Exchange] = []
         self._lock = threading.Lock()
-        self._local = threading.local()
         self._endpoint = endpoint
         self._timeout = timeout
         recorder = self
@@ -89,7 +96,7 @@ class Recorder:
             def log_message(self, format: str, *args: Any) -> None:
                 """Exchanges are kept; a line per request says nothing more."""
 
-        self._server = ThreadingHTTPServer((_HOST, 0), Handler)
+        self._server = _Server((_HOST, 0), Handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(_POLL,), daemon=True
@@ -121,12 +128,15 @@ class Recorder:
     def forward(self, payload: bytes, authorization: str) -> tuple[int, bytes]:
         """Hand one request on and record it; status and body for the client."""
         try:
-            answer = self._session().post(
+            answer = requests.post(
                 self._endpoint.completions,
                 data=payload,
                 headers={
                     "Authorization": authorization,
                     "Content-Type": "application/json",
+                    # The server ends connections that were idle for five seconds, and
+                    # may do so just when one is used again.
+                    "Connection": "close",
                 },
                 timeout=self._timeout,
             )
@@ -142,10 +152,3 @@ class Recorder:
                 Exchange(request, status, body.decode(errors="replace"))
             )
         return status or 502, body
-
-    def _session(self) -> requests.Session:
-        """One connection pool per client connection: sessions share no threads."""
-        if not hasattr(self._local, "session"):
-            self._local.session = requests.Session()
-        session: requests.Session = self._local.session
-        return session
