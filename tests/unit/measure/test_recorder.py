@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import socket
+import struct
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import requests
@@ -48,6 +52,37 @@ def test_a_dead_server_is_kept_as_no_answer(endpoint: Endpoint) -> None:
         assert ask(recorder.url, "p").status_code == 502
     (kept,) = recorder.exchanges()
     assert kept.status == 0
+
+
+def test_no_connection_to_the_server_is_used_twice() -> None:
+    asked: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                asked.append(connection.recv(65536))
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+        threading.Thread(target=serve, daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        end = Endpoint(base_url=url, api_key="k", model="m", tokenizer=Path("t"))
+        with Recorder(end, timeout=10) as recorder:
+            assert ask(recorder.url, "p").status_code == 200
+    assert b"Connection: close" in asked[0]
+
+
+def test_a_client_that_gives_up_is_not_told_of(
+    endpoint: Endpoint, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with Recorder(endpoint, timeout=10) as recorder:
+        host, port = recorder.url.split("/")[2].split(":")
+        client = socket.create_connection((host, int(port)))
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.sendall(b"POST /v1/comp")
+        client.close()
+        assert ask(recorder.url, "p").status_code == 200
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_other_paths_are_not_handed_on(endpoint: Endpoint, fake: FakeServer) -> None:
