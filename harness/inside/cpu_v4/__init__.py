@@ -68,9 +68,10 @@ def _interpret() -> None:
     import triton
     import triton.language as tl
 
-    from harness.inside.cpu_v4 import interpreter
+    from harness.inside.cpu_v4 import interpreter, interpreter_speed
 
     interpreter.install()
+    interpreter_speed.install()
     source = "vllm.triton_utils"
     names: Names = {
         (source, "triton"): triton,

@@ -24,6 +24,7 @@ from harness.inside.cpu_v4 import (
     attention,
     experts,
     interpreter,
+    interpreter_speed,
     model,
     rocm,
     tokens,
@@ -347,6 +348,7 @@ CASES = {
 def main() -> None:
     if "--plain-interpreter" not in sys.argv:
         interpreter.install()
+        interpreter_speed.install()
     for name, case in CASES.items():
         try:
             case()

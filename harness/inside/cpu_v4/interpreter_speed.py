@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Triton's interpreter without work that changes no result: half of its time.
+
+For every addition and multiplication of integers it computes whether they overflow, for
+an assertion that it then leaves out (language/semantic.py:212, ``device_assert``
+without ``debug``). For every type it is asked for numpy's, it makes the table of all
+(runtime/interpreter.py:171). At every call of a kernel it searches the language for its
+builtins (:868), which are always the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any
+
+import triton.language as tl
+from triton.runtime import interpreter
+
+
+def install() -> None:
+    """Speed up the interpreter of this process, once."""
+    builder = interpreter.interpreter_builder
+    builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
+    interpreter._get_np_dtype = _numpy_types(interpreter._get_np_dtype)
+    interpreter._patch_builtin = _patch_builtin
+
+
+def _numpy_types(original: Any) -> Any:
+    """Numpy's type of a type of Triton; that of a block is its elements'."""
+    known: dict[str, Any] = {}
+
+    def numpy_type(kind: Any) -> Any:
+        element = kind.element_ty if isinstance(kind, tl.block_type) else kind
+        found = known.get(element.name)
+        if found is None:
+            found = known[element.name] = original(element)
+        return found
+
+    return numpy_type
+
+
+_builtins: dict[Any, list[str]] = {}
+
+
+def _patch_builtin(package: Any, builder: Any, scope: Any) -> None:
+    """As the interpreter's own. The first call meets a language that is not patched:
+    a kernel that calls another finds the other's builtins patched already."""
+    if package not in _builtins:
+        _builtins[package] = [
+            name
+            for name, member in inspect.getmembers(package)
+            if tl.core.is_builtin(member)
+        ]
+    for name in _builtins[package]:
+        member = getattr(package, name)
+        if tl.core.is_builtin(member):
+            interpreter._patch_attr(package, name, member, builder, scope)
