@@ -55,7 +55,9 @@ def context(arguments: argparse.Namespace) -> Context:
 
 def say(line: str) -> None:
     """One line of progress; standard output is kept for the report."""
-    print(line, file=sys.stderr, flush=True)
+    # In one write: what is measured side by side reports at the same time.
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 def clocked(say: Callable[[str], None]) -> Callable[[str], None]:
