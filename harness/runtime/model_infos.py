@@ -25,7 +25,7 @@ def model_infos(overlay: Path) -> Path:
 
 def take_over(overlay: Path, tree: Path, environment: Environment) -> None:
     """Give an overlay the results of the same tree, else those of its neighbours."""
-    known = [*_results(_kept(tree, environment))]
+    known = _results(_kept(tree, environment))
     for other in sorted(overlay.parent.iterdir()):
         known += _results(model_infos(other))
     _copy(known, model_infos(overlay), replace=False)
@@ -42,8 +42,7 @@ def _kept(tree: Path, environment: Environment) -> Path | None:
     content = Git(tree).run("rev-parse", "HEAD:vllm", check=False)
     if content.status != 0:
         return None
-    name = f"{environment.name}-{environment.key}"
-    return paths.cache_dir() / _FOLDER / name / content.text.strip()
+    return paths.cache_dir() / _FOLDER / environment.identity / content.text
 
 
 def _results(folder: Path | None) -> list[Path]:
@@ -53,7 +52,5 @@ def _results(folder: Path | None) -> list[Path]:
 def _copy(results: list[Path], into: Path, *, replace: bool) -> None:
     for result in results:
         own = into / result.name
-        if not own.exists() or replace:
-            content = result.read_text(encoding="utf-8")
-            if not own.exists() or own.read_text(encoding="utf-8") != content:
-                files.write_atomic(own, content)
+        if replace or not own.exists():
+            files.write_atomic(own, result.read_bytes())

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from harness.evidence.statistics.intervals import Estimate
-from harness.models.signal import Answer, Bounds, Signal
+from harness.models.signal import Answer, Bounds, Numbers, Signal
 
 ALPHA = 0.05
 """Error rate of each test of harm and of each claim of "better or equal"."""
@@ -25,6 +25,27 @@ def invalid(name: str, reason: str, *, gated: bool = True) -> Signal:
     """The signal of a measurement that failed; ``reason`` says how."""
     line = " ".join(reason.split()) or "no reason was given"
     return Signal(name=name, answer=Answer.INVALID, reason=line, gated=gated)
+
+
+def shown(
+    name: str, before: float, after: float, *, better: bool, unit: str, reason: str
+) -> Signal:
+    """A figure of one pair of starts: it has no spread, and judges nothing."""
+    return Signal(
+        name=name,
+        answer=Answer.BETTER_OR_EQUAL if better else Answer.CANT_TELL,
+        reason=reason,
+        numbers=Numbers(
+            unit=unit,
+            base=before,
+            patched=after,
+            effect_unit="ratio",
+            effect=after / before,
+            n=1,
+            n_of="pairs of server starts",
+        ),
+        gated=False,
+    )
 
 
 def answer(*, harm: bool, excluded: bool) -> Answer:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from harness.evidence.gates.common import shown
 from harness.models.facts import MemoryFacts
 from harness.models.signal import Answer, Numbers, Signal
 
@@ -26,21 +27,14 @@ def memory_signals(
 
 def _blocks(base: MemoryFacts, patched: MemoryFacts, name: str) -> Signal:
     before, after = base.kv_cache_blocks, patched.kv_cache_blocks
-    return Signal(
-        name=f"{name}: KV-cache blocks",
-        answer=Answer.BETTER_OR_EQUAL if after >= before else Answer.CANT_TELL,
+    return shown(
+        f"{name}: KV-cache blocks",
+        before,
+        after,
+        better=after >= before,
+        unit="blocks",
         reason=f"{before} before and {after} after, of {base.kv_cache_block_tokens} "
         "tokens each",
-        numbers=Numbers(
-            unit="blocks",
-            base=before,
-            patched=after,
-            effect_unit="ratio",
-            effect=after / before,
-            n=1,
-            n_of="pairs of server starts",
-        ),
-        gated=False,
     )
 
 

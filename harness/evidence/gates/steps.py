@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from harness.evidence.gates.common import shown
 from harness.models.facts import StepFacts
-from harness.models.signal import Answer, Numbers, Signal
+from harness.models.signal import Signal
 
 
 def step_signal(base: StepFacts, patched: StepFacts, *, name: str) -> Signal:
@@ -13,19 +14,11 @@ def step_signal(base: StepFacts, patched: StepFacts, *, name: str) -> Signal:
     One pair of starts has no spread: it can't tell a slow tree from a busy machine.
     """
     before, after = base.mean_ms, patched.mean_ms
-    faster = after <= before
-    return Signal(
-        name=f"{name}: time per step",
-        answer=Answer.BETTER_OR_EQUAL if faster else Answer.CANT_TELL,
+    return shown(
+        f"{name}: time per step",
+        before,
+        after,
+        better=after <= before,
+        unit="ms",
         reason=f"over {base.count} steps before and {patched.count} after",
-        numbers=Numbers(
-            unit="ms",
-            base=before,
-            patched=after,
-            effect_unit="ratio",
-            effect=after / before,
-            n=1,
-            n_of="pairs of server starts",
-        ),
-        gated=False,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triton's interpreter without work that changes no result: half of its time.
+"""Triton's interpreter without work that changes no result.
 
 For every addition and multiplication of integers it computes whether they overflow, for
 an assertion that it then leaves out (language/semantic.py:212, ``device_assert``

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from harness.evidence.gates.serving import plan as expectation
-from harness.jobs import Jobs, as_completed, result
+from harness.jobs import Jobs, as_completed, result, wait
 from harness.models.boots import BootFacts
 from harness.models.noise import Noise
 from harness.models.profile import Profile, ServerSetup
@@ -167,8 +167,7 @@ class Campaign:
                     for state in chosen.served[1:]
                 ]
             for setup in self.profile.servers:
-                for _ in as_completed(answers.get(setup.name, ())):
-                    pass
+                wait(answers.get(setup.name, ()))
                 self._trace(jobs, setup, self._answered(setup))
             return result(probing)
 
