@@ -145,6 +145,12 @@ def _plain_linear() -> None:
     engine.install_plain_linear()
 
 
+def _expand() -> None:
+    from harness.inside.cpu_v4 import engine
+
+    engine.install_expand()
+
+
 def _rocm_indexer() -> None:
     from harness.inside.cpu_v4 import rocm
 
@@ -338,6 +344,17 @@ PLACED = (
             install=_plain_linear,
         ),
         module=f"{_LAYERS}.utils",
+    ),
+    Placed(
+        StandIn(
+            name="expand-kernel",
+            replaces="the rejection sampler's expand_kernel, by torch",
+            reason="utils/cpu_triton_utils.py:417 has a copy filled: a sampled "
+            "request's temperature for its drafts is uninitialised memory, so that "
+            "equal requests differ (vllm-project/vllm#55005)",
+            install=_expand,
+        ),
+        module="vllm.utils.cpu_triton_utils",
     ),
 )
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import torch
+
 
 class SeenAs:
     """The platform, but for the answer to what kind it is."""
@@ -52,10 +54,47 @@ def install_workspace() -> None:
 
 def install_plain_linear() -> None:
     """Leave linear layers' weights where and as they are."""
-    import torch
     from vllm.model_executor.layers import utils
 
     def plain(layer: Any, remove_weight: bool) -> None:
         layer.cpu_linear = torch.nn.functional.linear
 
     utils.dispatch_cpu_unquantized_gemm = plain
+
+
+def expand(
+    output: torch.Tensor,
+    values: torch.Tensor,
+    ends: torch.Tensor,
+    replace_from: int,
+    replace_to: int,
+    MAX_NUM_TOKENS: int | None = None,
+) -> None:
+    """Each request's value for each of its draft tokens, in the kernel's signature.
+
+    Args:
+        output: [draft tokens] of the type of ``values``, written in place.
+        values: [requests].
+        ends: [requests]: draft tokens of a request and of those before it.
+        replace_from: A value that is written as ``replace_to``.
+    """
+    counts = torch.diff(ends.long(), prepend=ends.new_zeros(1).long())
+    replaced = torch.where(values == replace_from, replace_to, values)
+    output[: int(ends[-1])] = torch.repeat_interleave(replaced, counts)
+
+
+class _Launched:
+    """A function called as a Triton kernel is: with a grid in brackets first."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def __getitem__(self, grid: Any) -> Any:
+        return self._function
+
+
+def install_expand() -> None:
+    """Write what a sampled request asks for where the rejection sampler reads it."""
+    from vllm.utils import cpu_triton_utils
+
+    cpu_triton_utils.expand_kernel = _Launched(expand)

@@ -22,6 +22,7 @@ import triton.language as tl
 from harness.inside import hidden_buffer
 from harness.inside.cpu_v4 import (
     attention,
+    engine,
     experts,
     interpreter,
     interpreter_speed,
@@ -140,6 +141,18 @@ def top_k_of_decodes() -> None:
     assert ends.tolist() == [2, 3, 0, 1], ends
     lengths = torch.tensor([[2, 3], [0, 1]])
     assert attention.decode_ends(lengths, 2, 4).tolist() == [2, 3, 0, 1]
+
+
+def expanded() -> None:
+    """The type is kept, zeros replaced, and what no draft belongs to left alone."""
+    ends = torch.tensor([2, 2, 5], dtype=torch.int32)
+    for values, first in (
+        (torch.tensor([0.7, 3, 0]), 0.7),
+        (torch.tensor([7, 3, 0]), 7),
+    ):
+        found = torch.full((6,), -1).to(values.dtype)
+        engine.expand(found, values, ends, 0, 1, MAX_NUM_TOKENS=8)
+        assert torch.equal(found, torch.tensor([first] * 2 + [1] * 3 + [-1]).to(found))
 
 
 def mm_out_dtype() -> None:
@@ -333,6 +346,7 @@ CASES = {
     "every bit pattern": every_bit_pattern,
     "top-k": top_k,
     "top-k of decodes": top_k_of_decodes,
+    "expanded": expanded,
     "mm out_dtype": mm_out_dtype,
     "indexer token by token": indexer_token_by_token,
     "on device": on_device,
