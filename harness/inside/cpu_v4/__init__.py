@@ -236,7 +236,7 @@ PLACED = (
         StandIn(
             name="qnorm-rope-insert",
             replaces="the fused operator that normalises and rotates queries and "
-            "inserts keys, by the tree's Triton kernel for XPU",
+            "inserts keys, by torch and the tree's Triton kernel for the insertion",
             reason="a CUDA operator, called at models/deepseek_v4/attention.py:554",
             install=_qnorm,
         ),

@@ -127,6 +127,45 @@ def install_top_k(module: str) -> None:
     _operators(module).top_k_per_row_decode = top_k_per_row_decode
 
 
+def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """Rotary embedding of the last dimensions, pair by pair of neighbours.
+
+    Args:
+        x: [..., width], float32.
+        cos: [..., pairs]: of the angle of each of the last ``pairs`` pairs.
+        sin: As ``cos``.
+    """
+    plain, turned = x.split([x.shape[-1] - 2 * cos.shape[-1], 2 * cos.shape[-1]], -1)
+    even, odd = turned[..., ::2], turned[..., 1::2]
+    pairs = torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1)
+    return torch.cat((plain, pairs.flatten(-2)), -1)
+
+
+def qnorm_rope(
+    q: torch.Tensor,
+    kv: torch.Tensor,
+    positions: torch.Tensor,
+    cos_sin: torch.Tensor,
+    eps: float,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Queries divided by their root mean square, per head, and both rotated.
+
+    Args:
+        q: [tokens, heads, width].
+        kv: [tokens, width].
+        positions: [tokens] int64.
+        cos_sin: [positions, rotated dimensions]: cosines, then sines.
+
+    Returns:
+        Queries and keys in the shapes and types that they came in.
+    """
+    cos, sin = cos_sin[positions].float().chunk(2, -1)
+    wide = q.float()
+    normal = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+    turned = rotated(normal, cos.unsqueeze(1), sin.unsqueeze(1))
+    return turned.to(q.dtype), rotated(kv.float(), cos, sin).to(kv.dtype)
+
+
 def qnorm_rope_insert(
     q: torch.Tensor,
     kv: torch.Tensor,
@@ -138,20 +177,24 @@ def qnorm_rope_insert(
     eps: float,
     block_size: int,
 ) -> torch.Tensor:
-    """The fused CUDA operator's work by the tree's own Triton kernel for XPU.
+    """In the signature of vLLM's operator; the tree's own kernel writes the cache.
 
     Args:
-        q: [tokens, heads, 512]; normalised per head and rotated, in place.
-        kv: [tokens, 512]; rotated and written to ``cache`` as fp8.
+        q: [tokens, heads, 512].
+        kv: [tokens, 512].
+        cache: [blocks, bytes of a block]; gets ``kv``, rotated, as fp8.
+
+    Returns:
+        ``q``, normalised per head and rotated.
     """
-    from vllm.models.deepseek_v4.xpu import xpu_qnorm_rope_kv_fp8_insert as kernel
+    from vllm.models.deepseek_v4.common.ops.cache_utils import (
+        quantize_and_insert_k_cache,
+    )
 
     if q.shape[1] != padded_heads:
         raise ValueError(f"{q.shape[1]} heads are not {padded_heads}")
-    q = q.contiguous()
-    kernel.xpu_qnorm_rope_kv_fp8_insert(
-        q, kv.contiguous(), cache, slots, positions, cos_sin, eps, block_size
-    )
+    q, kv = qnorm_rope(q, kv, positions, cos_sin, eps)
+    quantize_and_insert_k_cache(kv, cache, slots, block_size=block_size)
     return q
 
 

@@ -5,7 +5,8 @@ For every addition and multiplication of integers it computes whether they overf
 an assertion that it then leaves out (language/semantic.py:212, ``device_assert``
 without ``debug``). For every type it is asked for numpy's, it makes the table of all
 (runtime/interpreter.py:171). At every call of a kernel it searches the language for its
-builtins (:868), which are always the same.
+builtins (:868), which are always the same. Every value gets a type and a shape of its
+own (language/core.py:696, :861), of which a kernel has a handful.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ def install() -> None:
     builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
     interpreter._get_np_dtype = _numpy_types(interpreter._get_np_dtype)
     interpreter._patch_builtin = _patch_builtin
+    tl.block_type.__init__ = block_types(tl.block_type.__init__)
+    tl.tensor.__init__ = tensors(tl.tensor.__init__)
 
 
 def _numpy_types(original: Any) -> Any:
@@ -56,3 +59,41 @@ def _patch_builtin(package: Any, builder: Any, scope: Any) -> None:
         member = getattr(package, name)
         if tl.core.is_builtin(member):
             interpreter._patch_attr(package, name, member, builder, scope)
+
+
+def block_types(original: Any) -> Any:
+    """``block_type.__init__`` that works a type out once. Nobody changes one."""
+    known: dict[Any, dict[str, Any]] = {}
+
+    def initialise(self: Any, element_ty: Any, shape: Any) -> None:
+        space = getattr(element_ty, "address_space", None)
+        key = (element_ty.name, space, *map(_plain, shape))
+        found = known.get(key)
+        if found is None:
+            original(self, element_ty, shape)
+            known[key] = dict(vars(self))
+        else:
+            vars(self).update(found)
+
+    return initialise
+
+
+def tensors(original: Any) -> Any:
+    """``tensor.__init__`` that makes a shape's constants once."""
+    known: dict[Any, tuple[Any, Any]] = {}
+
+    def initialise(self: Any, handle: Any, type: Any) -> None:
+        key = type.shape if type.is_block() else ()
+        found = known.get(key)
+        if found is None:
+            original(self, handle, type)
+            known[key] = self.shape, self.numel
+            return
+        self.handle, self.type, self.dtype = handle, type, type.scalar
+        self.shape, self.numel = found
+
+    return initialise
+
+
+def _plain(size: Any) -> int:
+    return size.value if isinstance(size, tl.constexpr) else size

@@ -97,6 +97,36 @@ def conversions() -> None:
         assert torch.equal(back, out.float()), kind
 
 
+PLAIN = {kind: kind.__init__ for kind in (tl.block_type, tl.tensor)}
+"""Before the interpreter is changed."""
+
+
+def types_made_once() -> None:
+    """The second of a kind has what the first has, and kinds are told apart."""
+    quick = {
+        tl.block_type: interpreter_speed.block_types(PLAIN[tl.block_type]),
+        tl.tensor: interpreter_speed.tensors(PLAIN[tl.tensor]),
+    }
+
+    def attributes(kind: type, ways: dict[type, Callable[..., None]], *words: object):  # type: ignore[no-untyped-def]
+        made = object.__new__(kind)
+        ways[kind](made, *words)
+        return sorted((name, str(value)) for name, value in vars(made).items()), made
+
+    far = tl.pointer_type(tl.float32, address_space=3)
+    elements = [tl.float32, tl.bfloat16, tl.pointer_type(tl.float32), far]
+    shapes = ([4], [2, 4], [8], [tl.constexpr(2)])
+    for element, shape in [(e, s) for e in elements for s in shapes] * 2:
+        wanted, block = attributes(tl.block_type, PLAIN, element, shape)
+        found, same = attributes(tl.block_type, quick, element, shape)
+        assert found == wanted, (found, wanted)
+        assert same == block
+        for kind in (block, element):
+            wanted, _ = attributes(tl.tensor, PLAIN, 7, kind)
+            found, _ = attributes(tl.tensor, quick, 7, kind)
+            assert found == wanted, (found, wanted)
+
+
 def saturation() -> None:
     values = torch.tensor([1e9, -1e9, 449.0, 448.0])
     out = torch.empty(4, dtype=torch.float8_e4m3fn)
@@ -153,6 +183,28 @@ def expanded() -> None:
         found = torch.full((6,), -1).to(values.dtype)
         engine.expand(found, values, ends, 0, 1, MAX_NUM_TOKENS=8)
         assert torch.equal(found, torch.tensor([first] * 2 + [1] * 3 + [-1]).to(found))
+
+
+def qnorm_rope() -> None:
+    """Complex numbers are the reference: turned by an angle, the rest untouched."""
+    q, kv = noise(21, 3, 2, 12).bfloat16(), noise(22, 3, 12).bfloat16()
+    angles, positions = noise(23, 5, 2), torch.tensor([4, 0, 2])
+    cos_sin = torch.cat((angles.cos(), angles.sin()), -1)
+    found_q, found_kv = attention.qnorm_rope(q, kv, positions, cos_sin, 1e-6)
+
+    def turned(row: torch.Tensor, position: int) -> torch.Tensor:
+        pairs = torch.view_as_complex(row[8:].reshape(2, 2).contiguous())
+        unit = torch.polar(torch.ones(2), angles[position])
+        return torch.cat((row[:8], torch.view_as_real(pairs * unit).flatten()))
+
+    for token, position in enumerate(positions.tolist()):
+        wanted = turned(kv[token].float(), position)
+        assert torch.allclose(found_kv[token].float(), wanted, atol=0.02)
+        assert torch.equal(found_kv[token, :8], kv[token, :8])
+        for head in range(2):
+            row = q[token, head].float()
+            wanted = turned(row / (row.norm() / 12**0.5), position)
+            assert torch.allclose(found_q[token, head].float(), wanted, atol=0.02)
 
 
 def mm_out_dtype() -> None:
@@ -342,11 +394,13 @@ CASES = {
     "bfloat16 arithmetic": bfloat16_arithmetic,
     "dot": dot,
     "conversions": conversions,
+    "types made once": types_made_once,
     "saturation": saturation,
     "every bit pattern": every_bit_pattern,
     "top-k": top_k,
     "top-k of decodes": top_k_of_decodes,
     "expanded": expanded,
+    "qnorm rope": qnorm_rope,
     "mm out_dtype": mm_out_dtype,
     "indexer token by token": indexer_token_by_token,
     "on device": on_device,
