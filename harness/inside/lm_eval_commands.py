@@ -95,7 +95,9 @@ class Checker:
         from lm_eval.tasks import TaskManager
 
         if folder not in self._indexes:
-            self._indexes[folder] = TaskManager(include_path=folder)
+            self._indexes[folder] = TaskManager(
+                include_path=folder, include_defaults=False
+            )
         return self._indexes[folder]
 
 

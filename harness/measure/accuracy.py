@@ -20,7 +20,8 @@ from harness.models.endpoint import Endpoint
 from harness.models.facts import AccuracyFacts
 from harness.models.profile import AccuracyCell, Deadlines
 
-MODULE = "lm_eval"
+MODULE = "harness.inside.lm_eval_local"
+"""Takes the words of ``lm_eval``, which answers the same with every task indexed."""
 LOG = "lm-eval.log"
 OUTPUT = "lm-eval"
 LOCAL_TASK = "local_{task}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from harness.paths import default_root
 from harness.runtime.environment import Environment
 from harness.runtime.variables import child_environment
 
@@ -34,8 +35,8 @@ class Client:
 
     @property
     def env(self) -> dict[str, str]:
-        """As in :class:`Runner`."""
-        return child_environment()
+        """As in :class:`Runner`; ``harness.inside`` can be imported."""
+        return {**child_environment(), "PYTHONPATH": str(default_root())}
 
     @property
     def site_packages(self) -> Path:

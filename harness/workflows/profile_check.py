@@ -29,7 +29,6 @@ from harness.models.profile import (
     ServerSetup,
     ServingCell,
 )
-from harness.paths import default_root
 from harness.runtime.server import HOST, server_words
 from harness.workflows.verify.boots import server_spec
 
@@ -138,12 +137,10 @@ def check(
             for line in lm_eval_lines(profile, client, place)
         ]
         say(f"{len(served)} command lines of vLLM")
-        faults = _ask(vllm, VLLM_MODULE, served, place, vllm.env)
+        faults = _ask(vllm, VLLM_MODULE, served, place)
         if asked:
             say(f"{len(asked)} command lines of lm-eval")
-            # The tree's environment has harness.inside; lm-eval's has not.
-            env = {**client.env, "PYTHONPATH": str(default_root())}
-            faults += _ask(client, LM_EVAL_MODULE, asked, place, env)
+            faults += _ask(client, LM_EVAL_MODULE, asked, place)
     return len(served) + len(asked), tuple(faults)
 
 
@@ -230,7 +227,6 @@ def _ask(
     module: str,
     lines: Sequence[Line],
     folder: Path,
-    env: Mapping[str, str],
 ) -> list[Fault]:
     """Have a measured environment parse ``lines``."""
     source, target = folder / "lines.json", folder / "faults.json"
@@ -242,7 +238,7 @@ def _ask(
         runner.command(module, str(source), str(target)),
         log=log,
         timeout=_TIMEOUT,
-        env=env,
+        env=runner.env,
         cwd=folder,
     )
     if done.status != 0 or not target.is_file():

@@ -64,7 +64,7 @@ class StandIn(Client):
     """lm-eval's environment with the stand-in as its program."""
 
     def command(self, module: str, *arguments: str) -> list[str]:
-        assert module == "lm_eval"
+        assert module == accuracy.MODULE
         return [sys.executable, "-c", STAND_IN, *arguments]
 
 
