@@ -151,6 +151,12 @@ def _expand() -> None:
     engine.install_expand()
 
 
+def _pause() -> None:
+    from harness.inside.cpu_v4 import engine
+
+    engine.install_pause()
+
+
 def _rocm_indexer() -> None:
     from harness.inside.cpu_v4 import rocm
 
@@ -355,6 +361,17 @@ PLACED = (
             install=_expand,
         ),
         module="vllm.utils.cpu_triton_utils",
+    ),
+    Placed(
+        StandIn(
+            name="pause",
+            replaces="sched_yield between two looks for a message of another process, "
+            "by a millisecond's sleep",
+            reason="distributed/device_communicators/shm_broadcast.py:196: while an "
+            "interpreted forward runs, the engine would keep the other core busy",
+            install=_pause,
+        ),
+        module="vllm.distributed.device_communicators.shm_broadcast",
     ),
 )
 
