@@ -67,7 +67,7 @@ lint: setup ## check the series: listed, canonical, declared, and clean by vLLM'
 	@$(HARNESS) $(common) lint $(ARGS)
 
 verify: setup ## measure before and after each patch: PROFILE=cpu QUICK=1 FORCE=1
-	@$(HARNESS) $(common) verify $(profile) $(if $(QUICK),--quick) $(if $(FORCE),--force) $${PYTHON:+--python "$$PYTHON"} $${REVISION:+--model-revision "$$REVISION"} $(source) $(ARGS)
+	@$(HARNESS) $(common) verify $(release) $(profile) $(if $(QUICK),--quick) $(if $(FORCE),--force) $${PYTHON:+--python "$$PYTHON"} $${REVISION:+--model-revision "$$REVISION"} $(source) $(ARGS)
 
 noise: setup ## the base against itself, 5 pairs of starts: false alarms, noise floor: PROFILE=cpu
 	@$(HARNESS) $(common) noise $(profile) $(if $(FORCE),--force) $${PYTHON:+--python "$$PYTHON"} $(source) $(ARGS)
