@@ -95,5 +95,5 @@ def tensors(original: Any) -> Any:
     return initialise
 
 
-def _plain(size: Any) -> int:
+def _plain(size: Any) -> Any:
     return size.value if isinstance(size, tl.constexpr) else size
