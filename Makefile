@@ -34,6 +34,9 @@ common = $(if $(JSON),--json)
 release = $${TAG:+--tag "$$TAG"}
 source = $${SOURCE:+--source "$$SOURCE"}
 profile = $${PROFILE:+--profile "$$PROFILE"}
+python = $${PYTHON:+--python "$$PYTHON"}
+revision = $${REVISION:+--model-revision "$$REVISION"}
+since = $${SINCE:+--since "$$SINCE"}
 output = $${OUTPUT:+--output "$$OUTPUT"}
 
 .PHONY: $(shell sed -nE 's/^([a-z-]+):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
@@ -57,29 +60,32 @@ apply: setup ## put the series on the pinned vLLM checkout in build/vllm
 status: setup ## pin, source, and per patch: commit, blob ids, drift
 	@$(HARNESS) $(common) status $(ARGS)
 
+landed: setup ## whether an installed vLLM or another checkout has the series: DIR=folder
+	@$(HARNESS) $(common) landed $(release) "$$DIR" $(ARGS)
+
 refresh: setup ## write patches/ anew from the commits in build/vllm
 	@$(HARNESS) $(common) refresh $(ARGS)
 
 profile-check: setup ## parse every profile's command lines with the pinned programs: PROFILE=name
-	@$(HARNESS) $(common) profile check $(source) $${PROFILE:+"$$PROFILE"} $(ARGS)
+	@$(HARNESS) $(common) profile check $${PROFILE:+"$$PROFILE"} $(source) $(ARGS)
 
 lint: setup ## check the series: listed, canonical, declared, and clean by vLLM's rules
-	@$(HARNESS) $(common) lint $(ARGS)
+	@$(HARNESS) $(common) lint $(source) $(ARGS)
 
 verify: setup ## measure before and after each patch: PROFILE=cpu QUICK=1 FORCE=1
-	@$(HARNESS) $(common) verify $(release) $(profile) $(if $(QUICK),--quick) $(if $(FORCE),--force) $${PYTHON:+--python "$$PYTHON"} $${REVISION:+--model-revision "$$REVISION"} $(source) $(ARGS)
+	@$(HARNESS) $(common) verify $(release) $(profile) $(if $(QUICK),--quick) $(if $(FORCE),--force) $(python) $(revision) $(source) $(ARGS)
 
 noise: setup ## the base against itself, 5 pairs of starts: false alarms, noise floor: PROFILE=cpu
-	@$(HARNESS) $(common) noise $(profile) $(if $(FORCE),--force) $${PYTHON:+--python "$$PYTHON"} $(source) $(ARGS)
+	@$(HARNESS) $(common) noise $(profile) $(if $(FORCE),--force) $(python) $(revision) $(source) $(ARGS)
 
 cost: setup ## time verify (first, unchanged, quick) against doing the same by hand
 	@$(HARNESS) $(common) cost $(profile) $(source) $(ARGS)
 
 compat: setup ## a verdict per patch for every release: TAG=vX SINCE=vX SERIES=DIR SOURCE=git
-	@$(HARNESS) $(common) compat $(source) $(release) $${SINCE:+--since "$$SINCE"} $${SERIES:+--series "$$SERIES"} $(ARGS)
+	@$(HARNESS) $(common) compat $(source) $(release) $(since) $${SERIES:+--series "$$SERIES"} $(output) $(ARGS)
 
 compat-benchmark: setup ## time and bytes of compat, cold and warm, against downloading the wheels
-	@$(HARNESS) $(common) compat-benchmark $(ARGS)
+	@$(HARNESS) $(common) compat-benchmark $(since) $(ARGS)
 
 rebase: setup ## carry the series to another release: TAG=vX, then CONTINUE=1 after a conflict
 	@$(HARNESS) $(common) rebase "$$TAG" $(source) $(if $(CONTINUE),--continue) $(ARGS)
@@ -88,7 +94,7 @@ ci-tag: setup ## what CI does for one release: compat, then verify where anythin
 	@$(HARNESS) $(common) ci-tag "$$TAG" $(source) $(profile) $(output) $(ARGS)
 
 ci-pending: setup ## releases not judged yet, as a JSON list (TAG=vX: that one)
-	@$(HARNESS) ci-pending $(release) $(source) $(ARGS)
+	@$(HARNESS) ci-pending $(release) $(since) $(source) $(ARGS)
 
 ci-notify: setup ## issues for what is new in the results: DIR=folder
 	@$(HARNESS) $(common) ci-notify "$$DIR" $(ARGS)
@@ -97,15 +103,15 @@ merge: setup ## merge the results of independent jobs: DIR=folder OUTPUT=folder
 	@$(HARNESS) $(common) report --merge "$$DIR" $(output) $(ARGS)
 
 probe: setup ## the probes alone: each patch held to its claims; QUICK=1
-	@$(HARNESS) $(common) probe $(if $(QUICK),--quick) $(if $(PYTHON),--python "$(PYTHON)") $(source) $(ARGS)
+	@$(HARNESS) $(common) probe $(if $(QUICK),--quick) $(python) $(source) $(ARGS)
 
-reference-model: setup ## train the reference model again from nothing (20 minutes)
-	@$(HARNESS) $(common) reference-model $(if $(FORCE),--anew) $${PYTHON:+--python "$$PYTHON"} $(ARGS)
+reference-model: setup ## train the reference model again (20 minutes); FORCE=1: from nothing
+	@$(HARNESS) $(common) reference-model $(if $(QUICK),--quick) $(if $(FORCE),--anew) $(python) $(ARGS)
 
 submit: setup ## submission copies with your sign-off: SIGNOFF="Name <mail>"
 	@$(HARNESS) $(common) submit $(ARGS)
 
-test: setup ## all tests, the ones on the real vLLM included
+test: setup ## all tests but the faults, the ones on the real vLLM included
 	@$(VENV)/bin/python -m pytest -m "not faults" $(ARGS)
 
 faults: setup ## faults put into the tree, one at a time: which signal catches each (half an hour)

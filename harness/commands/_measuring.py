@@ -32,6 +32,15 @@ def add_force(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_revision(parser: argparse.ArgumentParser) -> None:
+    """The ``--model-revision`` option."""
+    parser.add_argument(
+        "--model-revision",
+        metavar="COMMIT",
+        help="the commit of the profile's model on the hub, if the profile has none",
+    )
+
+
 def add_python(parser: argparse.ArgumentParser) -> None:
     """``--python``: the measured environment, if it is not the locked one."""
     parser.add_argument(

@@ -11,6 +11,7 @@ from harness.commands._measuring import (
     add_pairs,
     add_profile,
     add_python,
+    add_revision,
     load_profile,
 )
 from harness.errors import ExitCode
@@ -28,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_pairs(parser, default=DEFAULT_PAIRS)
     add_force(parser)
     add_python(parser)
+    add_revision(parser)
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
@@ -38,11 +40,14 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         force=arguments.force,
         source=arguments.source,
         python=arguments.python,
+        revision=arguments.model_revision,
     )
     executor, states = prepared(
         here.project, here.upstream, here.series, options, say=progress
     )
     command = f"make noise PROFILE={arguments.profile}"
+    if arguments.model_revision:
+        command += f" REVISION={arguments.model_revision}"
     if arguments.pairs != DEFAULT_PAIRS:
         command += f' ARGS="--pairs {arguments.pairs}"'
     noise = measure_noise(

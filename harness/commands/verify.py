@@ -19,6 +19,7 @@ from harness.commands._measuring import (
     add_pairs,
     add_profile,
     add_python,
+    add_revision,
     load_profile,
 )
 from harness.errors import ExitCode
@@ -39,11 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_force(parser)
     add_pairs(parser)
     add_python(parser)
-    parser.add_argument(
-        "--model-revision",
-        metavar="COMMIT",
-        help="the commit of the profile's model on the hub, if the profile has none",
-    )
+    add_revision(parser)
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
@@ -68,6 +65,8 @@ def run(arguments: argparse.Namespace) -> ExitCode:
 
 def _command(arguments: argparse.Namespace) -> str:
     words = ["make verify"]
+    if arguments.tag:
+        words.append(f"TAG={arguments.tag}")
     if arguments.profile != DEFAULT_PROFILE:
         words.append(f"PROFILE={arguments.profile}")
     if arguments.quick:
