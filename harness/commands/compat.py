@@ -13,7 +13,7 @@ from rich.console import Console
 from harness.commands._common import say
 from harness.compat.gittrees import GitReleases
 from harness.compat.matrix import Request, judge_matrix
-from harness.compat.render import details, markdown, terminal_table
+from harness.compat.render import details, markdown, readme_part, terminal_table
 from harness.compat.trees import Releases
 from harness.compat.wheels import IndexReleases
 from harness.errors import ExitCode, UsageError
@@ -105,13 +105,12 @@ def _store(
         folder = project.results
     if folder is None:
         return
-    text = markdown(result)
     write_atomic(
         folder / "compat.json", json.dumps(result.model_dump(mode="json"), indent=1)
     )
-    write_atomic(folder / "compat.md", text)
+    write_atomic(folder / "compat.md", markdown(result))
     if folder == project.results:
-        show(project.root / "README.md", PART, text)
+        show(project.root / "README.md", PART, readme_part(result))
 
 
 def _print(result: Compatibility, with_details: bool) -> None:

@@ -71,13 +71,7 @@ def details(result: Compatibility) -> Iterable[str]:
 
 def markdown(result: Compatibility) -> str:
     """The table with its legend and the reasons, as results/compat.md shows it."""
-    numbers = list(result.patches)
-    lines = [
-        "| release | commit | " + " | ".join(numbers) + " |",
-        "| --- | --- |" + " --- |" * len(numbers),
-    ]
-    for release in result.releases:
-        lines.append(_row(release, numbers))
+    lines = _table(result)
     lines += [
         "",
         "Pull requests, as declared (a release's tree alone decides above):",
@@ -86,12 +80,31 @@ def markdown(result: Compatibility) -> str:
     for number, patch in result.patches.items():
         state = patch.pull_request or "not declared"
         lines.append(f"- {number} {patch.title}: {state}")
-    used = {cell.verdict.value for r in result.releases for cell in r.verdicts.values()}
-    lines += ["", "What the words mean:", ""]
-    lines += [f"- {word}: {text}." for word, text in _MEANINGS if word in used]
+    lines += _words(result)
     lines += ["", "What decided, from one release to the next that differs:", ""]
     lines += _reasons(result)
     return "\n".join(lines) + "\n"
+
+
+def readme_part(result: Compatibility) -> str:
+    """The table with its legend, and where the reasons are."""
+    why = "Why, patch by patch: [results/compat.md](results/compat.md)."
+    return "\n".join([*_table(result), *_words(result), "", why]) + "\n"
+
+
+def _table(result: Compatibility) -> list[str]:
+    numbers = list(result.patches)
+    return [
+        "| release | commit | " + " | ".join(numbers) + " |",
+        "| --- | --- |" + " --- |" * len(numbers),
+        *(_row(release, numbers) for release in result.releases),
+    ]
+
+
+def _words(result: Compatibility) -> list[str]:
+    used = {cell.verdict.value for r in result.releases for cell in r.verdicts.values()}
+    meanings = [f"- {word}: {text}." for word, text in _MEANINGS if word in used]
+    return ["", "What the words mean:", "", *meanings]
 
 
 def _row(release: Release, numbers: list[str]) -> str:
