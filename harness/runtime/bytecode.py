@@ -3,15 +3,19 @@
 
 A server imports five thousand modules of its environment; to compile them takes longer
 than to start it. They are compiled by importing them, before anything is timed, and
-kept in the user's cache; a clone gets links to them.
+kept in the user's cache; a clone gets links to them. A measured tree gets those of the
+installed vLLM, of which most of its files are copies: there the bytecode of a file
+names the hash of its source, and Python uses no other (PEP 552).
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness import files, paths
@@ -32,6 +36,20 @@ for name in sys.argv[1:]:
     with contextlib.suppress(Exception):
         importlib.import_module(name)
 """
+_HASHED = """
+import importlib.util, pathlib, sys
+compiled, sources, into = map(pathlib.Path, sys.argv[1:])
+for file in compiled.rglob("*.pyc"):
+    place = file.relative_to(compiled)
+    source = sources / place.with_name(place.name.partition(".")[0] + ".py")
+    magic, code = importlib.util.MAGIC_NUMBER, file.read_bytes()
+    if code.startswith(magic) and source.is_file():
+        checked = (3).to_bytes(4, "little")
+        source_hash = importlib.util.source_hash(source.read_bytes())
+        (into / place).parent.mkdir(parents=True, exist_ok=True)
+        (into / place).write_bytes(magic + checked + source_hash + code[16:])
+"""
+_PACKAGE = "vllm"
 _TIMEOUT = 600.0
 """Seconds."""
 
@@ -51,6 +69,46 @@ def bytecode_folder(environment: Environment, build: Path) -> Path:
     return own
 
 
+def place_tree(bytecode: Path, environment: Environment, tree: Path) -> None:
+    """Give a tree that is to run the bytecode of the installed vLLM, by source.
+
+    What there is of the tree's is removed: the rest of it would be trusted by time and
+    size of its source, and a tree that was changed and changed back within a second
+    must not meet the old one.
+
+    Args:
+        bytecode: What :func:`bytecode_folder` gave.
+    """
+    own = bytecode / str(tree).lstrip("/")
+    with files.locked(bytecode.with_name(f"{bytecode.name}.tree.lock")):
+        shutil.rmtree(own, ignore_errors=True)
+        shutil.copytree(
+            _hashed(environment),
+            own / _PACKAGE,
+            copy_function=_link,
+            # A process that runs the tree already may be adding to it.
+            dirs_exist_ok=True,
+        )
+
+
+def _hashed(environment: Environment) -> Path:
+    """The bytecode of the installed vLLM, each file held to the hash of its source."""
+    name = environment.identity
+    hashed = paths.cache_dir() / "bytecode" / f"{name}.hashed"
+    kept = _kept(environment, name)
+    with files.locked(hashed.with_name(f"{hashed.name}.lock")):
+        if not hashed.is_dir():
+            sources = environment.site_packages / _PACKAGE
+            compiled = kept / str(sources).lstrip("/")
+            with tempfile.TemporaryDirectory(dir=hashed.parent) as made:
+                into = Path(made) / "bytecode"
+                into.mkdir()
+                words = (environment.python, "-I", "-c", _HASHED)
+                _run([*words, compiled, sources, into], into)
+                into.rename(hashed)
+    return hashed
+
+
 def _kept(environment: Environment, name: str) -> Path:
     """The environment's bytecode, compiled on first use; may lack some of it, since
     what can't be imported on this machine is left out."""
@@ -66,18 +124,21 @@ def _kept(environment: Environment, name: str) -> Path:
 
 def _compile(python: Path, into: Path) -> None:
     into.mkdir()
-    command = [str(python), "-I", "-X", f"pycache_prefix={into}", "-c", _IMPORT]
-    try:
+    _run([python, "-I", "-X", f"pycache_prefix={into}", "-c", _IMPORT, *IMPORTED], into)
+
+
+def _run(command: Sequence[str | Path], folder: Path) -> None:
+    """Run a script that writes to ``folder``. Whatever it wrote before it failed or
+    took too long is right."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
         subprocess.run(
-            [*command, *IMPORTED],
+            command,
             env=child_environment(),
-            cwd=into,
+            cwd=folder,
             capture_output=True,
             timeout=_TIMEOUT,
             check=False,
         )
-    except subprocess.TimeoutExpired:
-        return  # What there is of it is right.
 
 
 def _place(own: Path, kept: Path) -> None:
@@ -91,6 +152,8 @@ def _place(own: Path, kept: Path) -> None:
 def _link(kept: str, own: str) -> str:
     try:
         os.link(kept, own)
+    except FileExistsError:
+        pass  # A running process was faster.
     except OSError:  # another file system
         shutil.copy2(kept, own)
     return own

@@ -21,7 +21,7 @@ from harness.errors import InfrastructureError, UsageError
 from harness.git import Git
 from harness.paths import Project
 from harness.runtime import model_infos
-from harness.runtime.bytecode import bytecode_folder
+from harness.runtime.bytecode import bytecode_folder, place_tree
 from harness.runtime.environment import Environment, base_version
 from harness.runtime.variables import child_environment
 
@@ -188,9 +188,7 @@ def _variables(
 ) -> dict[str, str]:
     caches = folder / "caches"
     bytecode = bytecode_folder(environment, project.build)
-    # Bytecode is trusted by time and size of its source; a tree that was changed and
-    # changed back within a second must not meet the old one.
-    shutil.rmtree(bytecode / str(tree).lstrip("/"), ignore_errors=True)
+    place_tree(bytecode, environment, tree)
     path = str(environment.python.parent) + os.pathsep
     inherited = child_environment()
     return {

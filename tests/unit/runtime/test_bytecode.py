@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import platform
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from harness.runtime import bytecode
-from harness.runtime.bytecode import bytecode_folder
+from harness.runtime.bytecode import bytecode_folder, place_tree
 from harness.runtime.environment import Environment
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -67,3 +69,72 @@ def test_what_a_project_adds_stays_with_it(tmp_path: Path, own_cache: Path) -> N
     assert (folder / "own.pyc").exists()
     assert not list(own_cache.rglob("own.pyc"))
     assert not [p for p in folder.parent.iterdir() if p.is_dir() and p != folder]
+
+
+def write(folder: Path, **modules: str) -> Path:
+    """A package vllm; what each of its modules says it is."""
+    (folder / "vllm").mkdir(parents=True)
+    (folder / "vllm" / "__init__.py").touch()
+    for name, says in modules.items():
+        (folder / "vllm" / f"{name}.py").write_text(
+            f"def says():\n    return {says!r}\n"
+        )
+    return folder
+
+
+SAY = """
+import importlib, sys
+for name in sys.argv[1:]:
+    says = importlib.import_module(f"vllm.{name}").says
+    print(says(), says.__code__.co_filename)
+"""
+
+
+def said(tree: Path, prefix: Path, *modules: str) -> list[str]:
+    """What modules of a tree say, and the files of their code."""
+    return subprocess.run(
+        [sys.executable, "-c", SAY, *modules],
+        env={"PYTHONPATH": str(tree), "PYTHONPYCACHEPREFIX": str(prefix)},
+        capture_output=True, text=True, check=True,
+    ).stdout.splitlines()  # fmt: skip
+
+
+def of(tree: Path, **modules: str) -> list[str]:
+    return [f"{says} {tree}/vllm/{name}.py" for name, says in modules.items()]
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
+    """An environment with a vLLM that was imported once."""
+    site, kept = write(tmp_path / "site", a="one", b="two"), tmp_path / "kept"
+    said(site, kept, "a", "b")
+    monkeypatch.setattr(bytecode, "_kept", lambda *_: kept)
+    return dataclasses.replace(environment(), site_packages=site)
+
+
+def test_a_tree_runs_its_own_files(installed: Environment, tmp_path: Path) -> None:
+    tree, build = write(tmp_path / "tree", a="one", b="2nd"), tmp_path / "build"
+    place_tree(build, installed, tree)
+    (ready,) = build.rglob("a.*.pyc")
+    (other,) = build.rglob("b.*.pyc")
+    same, changed = ready.read_bytes(), other.read_bytes()
+    assert said(tree, build, "a", "b") == of(tree, a="one", b="2nd")
+    assert ready.read_bytes() == same
+    assert ready.stat().st_nlink == 2, "compiled again, though its source is the same"
+    assert other.read_bytes() != changed
+
+
+@pytest.mark.parametrize("name", ["a", "c"])
+def test_a_change_within_a_second_is_seen(
+    installed: Environment, tmp_path: Path, name: str
+) -> None:
+    """Of a file that was installed, and of one that was not."""
+    tree, build = write(tmp_path / "tree", a="one", c="one"), tmp_path / "build"
+    file = tree / "vllm" / f"{name}.py"
+    place_tree(build, installed, tree)
+    said(tree, build, name)
+    before = file.stat()
+    file.write_text(file.read_text().replace("one", "two"))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    place_tree(build, installed, tree)
+    assert said(tree, build, name) == of(tree, **{name: "two"})
