@@ -328,6 +328,9 @@ class Profile(Model):
     jobs: PositiveInt = 1
     """Measurements that don't depend on the clock and run side by side: each takes a
     server's memory, and a core or more."""
+    quick_probes: bool = False
+    """Hold the patches to the quick part of their claims, in a full run as well: for a
+    profile whose servers are what it is for."""
     servers: Annotated[tuple[ServerSetup, ...], Field(min_length=1)]
     coverage: dict[Number, Coverage]
     unmeasured: dict[Number, tuple[str, ...]] = Field(default_factory=dict)

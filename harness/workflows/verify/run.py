@@ -262,7 +262,7 @@ def _suite(run: _Run, bench: Bench) -> Suite:
         run.series,
         run.checkout.state,
         _probe_environment(run, bench),
-        run.options.quick,
+        run.options.quick or run.options.profile.quick_probes,
         run.options.force,
         run.say,
         frozenset(entry.number for entry in run.healthy[-1].patches),

@@ -478,6 +478,27 @@ def test_the_commit_of_a_hub_model_comes_from_the_command_line(
         _verify(toy, quick=True, revision="1" * 40)
 
 
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("always", [False, True])
+def test_a_profile_may_hold_patches_to_the_quick_claims(
+    toy: Toy,
+    servers: Servers,
+    monkeypatch: pytest.MonkeyPatch,
+    quick: bool,
+    always: bool,
+) -> None:
+    asked: list[bool] = []
+
+    def probe(suite: Suite) -> Probed:
+        asked.append(suite.quick)
+        return Probed(None)
+
+    monkeypatch.setattr(workflow, "probe", probe)
+    profile = PROFILE.model_copy(update={"quick_probes": always})
+    _verify(toy, profile, quick=quick)
+    assert asked == [quick or always]
+
+
 def test_side_by_side_a_quick_run_serves_both_ends_at_once(
     toy: Toy, servers: Servers
 ) -> None:
