@@ -6,7 +6,8 @@ an assertion that it then leaves out (language/semantic.py:212, ``device_assert`
 without ``debug``). For every type it is asked for numpy's, it makes the table of all
 (runtime/interpreter.py:171). At every call of a kernel it searches the language for its
 builtins (:868), which are always the same. Every value gets a type and a shape of its
-own (language/core.py:696, :861), of which a kernel has a handful.
+own (language/core.py:696, :861), of which a kernel has a handful; to compare two shapes
+it makes a new tuple, and a type for it (:1297).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ def install() -> None:
     interpreter._patch_builtin = _patch_builtin
     tl.block_type.__init__ = block_types(tl.block_type.__init__)
     tl.tensor.__init__ = tensors(tl.tensor.__init__)
+    tl.tuple.__eq__ = equal(tl.tuple.__eq__)
 
 
 def _numpy_types(original: Any) -> Any:
@@ -93,6 +95,27 @@ def tensors(original: Any) -> Any:
         self.shape, self.numel = found
 
     return initialise
+
+
+def equal(original: Any) -> Any:
+    """``tuple.__eq__`` that makes nothing new to compare shapes."""
+
+    def compare(self: Any, other: Any) -> Any:
+        if self is other:
+            return tl.constexpr(True)
+        if type(other) is tl.tuple:
+            sizes, others = _sizes(self), _sizes(other)
+            if sizes is not None and others is not None:
+                return tl.constexpr(sizes == others)
+        return original(self, other)
+
+    return compare
+
+
+def _sizes(shape: Any) -> list[int] | None:
+    """The numbers of a shape; None for a tuple of something else."""
+    sizes = [_plain(size) for size in shape.values]
+    return sizes if all(type(size) is int for size in sizes) else None
 
 
 def _plain(size: Any) -> Any:

@@ -64,7 +64,8 @@ def configuration(
         # The kernels know no other head than 448 + 64.
         "head_dim": 512,
         "qk_rope_head_dim": 64,
-        "sliding_window": 128,
+        # Every slot costs, taken or not; a context of 64 tokens fills this one.
+        "sliding_window": 64,
         "index_topk": topk,
         "index_n_heads": 4,
         "index_head_dim": 128,
@@ -347,7 +348,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="an existing folder")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--ratios", default="4,128", help="one per layer")
-    parser.add_argument("--topk", type=int, default=64, help="of the indexer")
+    parser.add_argument("--topk", type=int, default=16, help="of the indexer")
     arguments = parser.parse_args()
     ratios = tuple(int(ratio) for ratio in arguments.ratios.split(","))
     write(arguments.out, arguments.seed, ratios, arguments.topk)

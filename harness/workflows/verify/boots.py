@@ -40,7 +40,7 @@ _LINES = "coverage"
 _COLLECTIVES = "collectives"
 _BUFFER = "hidden-buffer"
 _COVERAGE_PROMPTS = 4
-_COVERAGE_TOKENS = 8
+_COVERAGE_TOKENS = 4
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ class _Measuring:
             jobs = [
                 pool.submit(
                     self.server.complete,
-                    f"{number} and {number} is",
+                    f"{number} is",
                     max_tokens=_COVERAGE_TOKENS,
                     timeout=timeout,
                 )

@@ -127,6 +127,16 @@ def types_made_once() -> None:
             assert found == wanted, (found, wanted)
 
 
+def shapes_compared() -> None:
+    quick = interpreter_speed.equal(tl.tuple.__eq__)
+    one, two, other = (tl.tuple([tl.constexpr(n), 4]) for n in (2, 2, 3))
+    assert quick(one, one) == quick(one, two) == tl.constexpr(True)
+    assert not quick(one, other)
+    assert quick(one, [2, 4])
+    assert not quick(one, tl.tuple([tl.constexpr(2)]))
+    assert not quick(one, tl.tuple([tl.float32, 4]))
+
+
 def saturation() -> None:
     values = torch.tensor([1e9, -1e9, 449.0, 448.0])
     out = torch.empty(4, dtype=torch.float8_e4m3fn)
@@ -395,6 +405,7 @@ CASES = {
     "dot": dot,
     "conversions": conversions,
     "types made once": types_made_once,
+    "shapes compared": shapes_compared,
     "saturation": saturation,
     "every bit pattern": every_bit_pattern,
     "top-k": top_k,
