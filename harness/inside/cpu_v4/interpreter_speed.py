@@ -7,13 +7,17 @@ without ``debug``). For every type it is asked for numpy's, it makes the table o
 (runtime/interpreter.py:171). At every call of a kernel it searches the language for its
 builtins (:868), which are always the same. Every value gets a type and a shape of its
 own (language/core.py:696, :861), of which a kernel has a handful; to compare two shapes
-it makes a new tuple, and a type for it (:1297).
+it makes a new tuple, and a type for it (:1297). And where executed lines are traced,
+the interpreter's own are left out: a kernel calls thousands of functions, none of them
+a model's.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
+import sys
 from typing import Any
 
 import triton.language as tl
@@ -26,6 +30,7 @@ def install() -> None:
     builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
     interpreter._get_np_dtype = _numpy_types(interpreter._get_np_dtype)
     interpreter._patch_builtin = _patch_builtin
+    interpreter.GridExecutor.__call__ = untraced(interpreter.GridExecutor.__call__)
     tl.block_type.__init__ = block_types(tl.block_type.__init__)
     tl.tensor.__init__ = tensors(tl.tensor.__init__)
     tl.tuple.__eq__ = equal(tl.tuple.__eq__)
@@ -61,6 +66,23 @@ def _patch_builtin(package: Any, builder: Any, scope: Any) -> None:
         member = getattr(package, name)
         if tl.core.is_builtin(member):
             interpreter._patch_attr(package, name, member, builder, scope)
+
+
+def untraced(original: Any) -> Any:
+    """``original`` with the thread's trace function put aside while it runs."""
+
+    @functools.wraps(original)
+    def call(*words: Any, **named: Any) -> Any:
+        tracer = sys.gettrace()
+        if tracer is None:
+            return original(*words, **named)
+        sys.settrace(None)
+        try:
+            return original(*words, **named)
+        finally:
+            sys.settrace(tracer)
+
+    return call
 
 
 def block_types(original: Any) -> Any:

@@ -137,6 +137,32 @@ def shapes_compared() -> None:
     assert not quick(one, tl.tuple([tl.float32, 4]))
 
 
+def kernels_not_traced() -> None:
+    """Lines around a kernel's call are seen, also those after it; none within."""
+    seen: list[tuple[str, int]] = []
+
+    def trace(frame, event, argument):  # type: ignore[no-untyped-def]
+        if frame.f_code in (around.__code__, within.__code__) and event == "line":
+            name = frame.f_code.co_name
+            seen.append((name, frame.f_lineno - frame.f_code.co_firstlineno))
+        return trace
+
+    def within() -> int:
+        return 1
+
+    def around() -> int:
+        found = kernel()
+        return found + 1
+
+    kernel = interpreter_speed.untraced(within)
+    sys.settrace(trace)
+    try:
+        around()
+    finally:
+        sys.settrace(None)
+    assert seen == [("around", 1), ("around", 2)], seen
+
+
 def saturation() -> None:
     values = torch.tensor([1e9, -1e9, 449.0, 448.0])
     out = torch.empty(4, dtype=torch.float8_e4m3fn)
@@ -406,6 +432,7 @@ CASES = {
     "conversions": conversions,
     "types made once": types_made_once,
     "shapes compared": shapes_compared,
+    "kernels not traced": kernels_not_traced,
     "saturation": saturation,
     "every bit pattern": every_bit_pattern,
     "top-k": top_k,
