@@ -176,7 +176,11 @@ def _acceptance(
         decay_signal(*counts, name=f"{name}: decay", floor=floor),
     ]
     if base.batches == patched.batches:
-        same = "every batch has the same counts"
+        accepted = " and ".join(
+            f"{count:g}" for count in counts[0].accepted.sum(axis=0)
+        )
+        drafts = f"{counts[0].drafts.sum():g} drafts, accepted by position: {accepted}"
+        same = f"every batch has the same counts: {drafts}"
         equal = {"answer": Answer.BETTER_OR_EQUAL, "reason": same}
         signals = [s.model_copy(update=equal) for s in signals]
     lowest = next(c.lowest_rates for c in arms.setup.acceptance if c.name == cell)

@@ -123,6 +123,7 @@ def test_equal_counts_in_every_batch_need_no_interval() -> None:
     few = StateFacts(answers=boot(answers=right_answers(), accepted=[38] * 3))
     found = _named(_compare(few, few), "acceptance")
     assert found.answer is Answer.BETTER_OR_EQUAL
+    assert found.reason.endswith("drafts, accepted by position: 114")
 
 
 def test_other_questions_are_refused() -> None:
