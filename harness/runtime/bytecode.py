@@ -42,12 +42,15 @@ compiled, sources, into = map(pathlib.Path, sys.argv[1:])
 for file in compiled.rglob("*.pyc"):
     place = file.relative_to(compiled)
     source = sources / place.with_name(place.name.partition(".")[0] + ".py")
-    magic, code = importlib.util.MAGIC_NUMBER, file.read_bytes()
-    if code.startswith(magic) and source.is_file():
-        checked = (3).to_bytes(4, "little")
+    if not source.is_file():
+        continue
+    magic, code, stat = importlib.util.MAGIC_NUMBER, file.read_bytes(), source.stat()
+    number = lambda value: (int(value) & 0xFFFFFFFF).to_bytes(4, "little")
+    # Python's own check: compiled of the source as it is.
+    if code[:16] == magic + number(0) + number(stat.st_mtime) + number(stat.st_size):
         source_hash = importlib.util.source_hash(source.read_bytes())
         (into / place).parent.mkdir(parents=True, exist_ok=True)
-        (into / place).write_bytes(magic + checked + source_hash + code[16:])
+        (into / place).write_bytes(magic + number(3) + source_hash + code[16:])
 """
 _PACKAGE = "vllm"
 _TIMEOUT = 600.0

@@ -124,6 +124,17 @@ def test_a_tree_runs_its_own_files(installed: Environment, tmp_path: Path) -> No
     assert other.read_bytes() != changed
 
 
+def test_what_was_compiled_of_another_source_is_not_taken(
+    installed: Environment, tmp_path: Path
+) -> None:
+    file = installed.site_packages / "vllm" / "a.py"
+    file.write_text(file.read_text().replace("one", "three"))
+    tree, build = write(tmp_path / "tree", a="three", b="two"), tmp_path / "build"
+    place_tree(build, installed, tree)
+    assert not list(build.rglob("a.*.pyc"))
+    assert said(tree, build, "a", "b") == of(tree, a="three", b="two")
+
+
 @pytest.mark.parametrize("name", ["a", "c"])
 def test_a_change_within_a_second_is_seen(
     installed: Environment, tmp_path: Path, name: str
