@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -65,7 +66,9 @@ def typed(target: str) -> argparse.Namespace:
     words = [f"{name}={value}" for name, value in SETTINGS.items()]
     said = subprocess.run(
         [make, "-s", "-o", "setup", "HARNESS=echo", target, *words, "SIGNOFF=A <b@c>"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
+        # Nothing of the make that may be running these tests.
+        cwd=ROOT, env={"PATH": os.environ["PATH"]},
+        capture_output=True, text=True, check=True,
     ).stdout.split()  # fmt: skip
     return parser(said).parse_args(said)
 
