@@ -37,24 +37,20 @@ def run(arguments: argparse.Namespace) -> ExitCode:
 
 def _patches(here: Context, state: CheckoutState | None) -> list[dict[str, Any]]:
     rows = []
+    steps = here.series.steps()
     git = Git(here.project.checkout.resolve()) if state else None
     for entry in here.series.patches:
         commit = state.commits.get(entry.number) if state else None
         drift = []
         for target in entry.targets if git else ():
             found = blob_at(git, "HEAD", target.path) if git else None
-            final = _final_blob(here, target.path)
+            final = steps[target.path][-1]
             if found != final:
                 drift.append(f"{target.path} is {found}, the series ends at {final}")
         targets = [target.model_dump() for target in entry.targets]
         row = {"number": entry.number, "file": entry.file, "commit": commit}
         rows.append({**row, "targets": targets, "drift": drift})
     return rows
-
-
-def _final_blob(here: Context, path: str) -> str:
-    blobs = [t.after for p in here.series.patches for t in p.targets if t.path == path]
-    return blobs[-1]
 
 
 def _lines(report: dict[str, Any], state: CheckoutState | None) -> list[str]:

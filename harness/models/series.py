@@ -111,3 +111,11 @@ class Series(Model):
     def paths(self) -> tuple[str, ...]:
         """Every path any patch changes, sorted."""
         return tuple(sorted({t.path for p in self.patches for t in p.targets}))
+
+    def steps(self) -> dict[str, list[str]]:
+        """The blob ids that each file has along the series, the base's first."""
+        steps: dict[str, list[str]] = {}
+        for patch in self.patches:
+            for target in patch.targets:
+                steps.setdefault(target.path, [target.before]).append(target.after)
+        return steps

@@ -98,9 +98,9 @@ def _hashed(environment: Environment) -> Path:
     """The bytecode of the installed vLLM, each file held to the hash of its source."""
     name = environment.identity
     hashed = paths.cache_dir() / "bytecode" / f"{name}.hashed"
-    kept = _kept(environment, name)
     with files.locked(hashed.with_name(f"{hashed.name}.lock")):
         if not hashed.is_dir():
+            kept = _kept(environment, name)
             sources = environment.site_packages / _PACKAGE
             compiled = kept / str(sources).lstrip("/")
             with tempfile.TemporaryDirectory(dir=hashed.parent) as made:

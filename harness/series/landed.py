@@ -51,7 +51,7 @@ def landed(series: Series, folder: Path) -> list[Landed]:
             where=str(folder),
             fix="name the folder above it: site-packages, or the root of a checkout",
         )
-    steps = _steps(series)
+    steps = series.steps()
     ids = {path: _blob(folder / path) for path in steps}
     found = []
     for patch in series.patches:
@@ -64,15 +64,6 @@ def landed(series: Series, folder: Path) -> list[Landed]:
                 )
             )
     return found
-
-
-def _steps(series: Series) -> dict[str, list[str]]:
-    """The blob ids that each file has along the series, by path."""
-    steps: dict[str, list[str]] = {}
-    for patch in series.patches:
-        for target in patch.targets:
-            steps.setdefault(target.path, [target.before]).append(target.after)
-    return steps
 
 
 def _blob(path: Path) -> str | None:

@@ -78,14 +78,12 @@ def _membership(folder: Path, upstream: Upstream, series: Series) -> Iterator[Pr
     if series.base != upstream.tag:
         text = f"base is {series.base}, the pin is {upstream.tag}"
         yield Problem(SERIES_FILE, 1, text)
-    first: dict[str, str] = {}
     for entry in series.patches:
         if not (folder / entry.file).is_file():
             yield Problem(SERIES_FILE, 1, f"{entry.file} does not exist")
         if UNDESCRIBED in entry.summary:
             yield Problem(SERIES_FILE, 1, f"{entry.number} is not described")
-        for target in entry.targets:
-            first.setdefault(target.path, target.before)
+    first = {path: steps[0] for path, steps in series.steps().items()}
     for path_ in sorted(first.keys() | upstream.targets.keys()):
         pinned, used = upstream.targets.get(path_), first.get(path_)
         if pinned != used:

@@ -84,21 +84,11 @@ def expand(
     output[: int(ends[-1])] = torch.repeat_interleave(replaced, counts)
 
 
-class _Launched:
-    """A function called as a Triton kernel is: with a grid in brackets first."""
-
-    def __init__(self, function: Any) -> None:
-        self._function = function
-
-    def __getitem__(self, grid: Any) -> Any:
-        return self._function
-
-
 def install_expand() -> None:
     """Write what a sampled request asks for where the rejection sampler reads it."""
     from vllm.utils import cpu_triton_utils
 
-    cpu_triton_utils.expand_kernel = _Launched(expand)
+    cpu_triton_utils.expand_kernel = cpu_triton_utils._FuncWrapper(expand)
 
 
 _PAUSE = 0.001
